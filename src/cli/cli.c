@@ -89,6 +89,9 @@ void cli_note_silent(const struct fleet_source *l) {
     if (text.len)
         output_say("probing: partial: no news from %s\n", strbuf_str(&text));
     strbuf_fini(&text);
+    const char *note = fleet_source_get(l)->note;
+    if (note)
+        output_say("probing: %s\n", note);
 }
 
 void cli_note_there(const struct tables_there *t) {

@@ -154,7 +154,9 @@ static void cluster_verdict_put_json(const struct cluster_verdict *c, const stru
     json_object_begin(&j);
     json_kv_int(&j, "schema_version", CLUSTER_VERDICT_SCHEMA);
     json_kv_string(&j, "job", c->job->name);
-    json_kv_number(&j, "timestamp", clock_epoch_s(), 3);
+    const struct fleet_source *there = c->there.source;
+    json_kv_number(&j, "timestamp",
+                   there && there->is_past ? fleet_source_get(there)->taken_at : clock_epoch_s(), 3);
     json_kv_number(&j, "elapsed_s", (double)(clock_mono_ns() - c->began_ns) / 1e9, 2);
     cluster_verdict_put_count(&j, "world", c->job->world ? c->job->world : -1);
     cluster_verdict_put_set(&j, "ranks", &c->ranks);
@@ -538,13 +540,15 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     /* what they do before anything is done to them */
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
+    bool is_past = rc == 0 && c.there.source && c.there.source->is_past;
     if (rc == 0 && inject && !c.is_database)
         rc = c.there.source ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
     /* that goes on until the job ends */
-    if (rc == 0 && c.options->watch)
+    if (rc == 0 && c.options->watch && !is_past)
         cluster_verdict_note_refused(&c);
     if (rc == 0)
-        rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
+        rc = c.options->watch && !is_past ? cluster_verdict_follow(&c, out, e)
+                                          : cluster_verdict_once(&c, out, e);
     if (rc >= 0)
         cluster_verdict_note_refused(&c);
     if (rc >= 0 && c.there.source && !c.options->watch)

@@ -58,13 +58,11 @@ static long job_choice_ask(const struct engine_jobs *j) {
 }
 
 /* The address with a job. */
-static int job_choice_name(const char *address, const char *job, char *out, size_t cap, struct err *e) {
+static int job_choice_name(const struct engine_address *a, const char *job, char *out, size_t cap,
+                           struct err *e) {
     struct strbuf text;
     strbuf_init(&text, 0);
-    strbuf_addf(&text, "%.*s?job=", (int)strcspn(address, "?"), address);
-    for (const char *c = job; *c; c++)
-        strbuf_addf(&text, *c == '%' || *c == '&' || *c == '#' || *c == '+' || *c == ' ' ? "%%%02X" : "%c",
-                    (unsigned char)*c);
+    engine_address_put_job(a, job, a->at, &text);
     int rc = text.failed || text.len >= cap ? err_set(e, ERR_USAGE, "the name of the job is too long") : 0;
     if (rc == 0)
         snprintf(out, cap, "%s", strbuf_str(&text));
@@ -93,11 +91,11 @@ int job_choice_read(const char *address, char *out, size_t cap, struct err *e) {
         long i = job_choice_ask(&jobs);
         rc = i < 0 ? err_set(e, ERR_USAGE, "no job was chosen") : 0;
         if (rc == 0)
-            rc = job_choice_name(address, jobs.items[i].name, out, cap, e);
+            rc = job_choice_name(&a, jobs.items[i].name, out, cap, e);
     } else if (rc == 0) {
         rc = engine_jobs_choose(h, "", name, sizeof name, &last, e);
         if (rc == 0)
-            rc = job_choice_name(address, name, out, cap, e);
+            rc = job_choice_name(&a, name, out, cap, e);
     }
     engine_jobs_fini(&jobs);
     engine_http_close(h);

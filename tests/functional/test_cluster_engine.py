@@ -12,11 +12,12 @@ import pytest
 from clickhouse import clickhouse_fixture, free_port  # noqa: F401 (a fixture)
 from test_cluster_verdict import job  # noqa: F401 (a fixture)
 from test_relay_to import relay  # noqa: F401 (a fixture)
+from test_tui_tmux import screen  # noqa: F401 (a fixture)
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
 from engine_ranks import Job  # noqa: E402
 
-__all__ = ["job", "relay"]
+__all__ = ["job", "relay", "screen"]
 
 JOB = "llama-71c0"
 pytestmark = pytest.mark.timeout(300)
@@ -105,6 +106,94 @@ def test_a_job_that_has_ended(probing, probing_top, engine):
     # the only job need not be named
     shown = probing_top(engine.url(), "--export", "txt", "--screen", "ranks", "--cols", "120").ok().stdout
     assert "16/16 ranks" in shown and "gpu1" in shown
+
+
+@pytest.fixture
+def past(engine):
+    """A minute of a job, two days ago: from second 20 to 40 all ranks wait for rank 17. The time of its first second."""
+    written_job, began = Job(engine.ask, JOB, ranks=64), float(int(time.time() - 2 * 86400))
+    for second in range(60):
+        if second == 20:
+            written_job.hang(17, began + 20)
+        if second == 40:
+            written_job.victim = written_job.hung_at = None
+        written_job.second(began + second)
+    return began
+
+
+def at(engine, moment, job=JOB):
+    return engine.url(job=job) + f"&at=@{moment}"
+
+
+def test_a_moment_of_the_past(probing, engine, past):
+    def verdict(second, *args):
+        return probing("cluster", "verdict", at(engine, past + second), *args, timeout=60)
+
+    assert verdict(15).ok().stdout.startswith("MOVING")
+    hung = verdict(38, "--json")
+    found = json.loads(hung.stdout)
+    assert hung.status == 1 and found["verdicts"][0]["brief"] == "HUNG RANK 17"
+    assert found["timestamp"] == past + 38
+    # it is known since when, though nobody watched: they have stood there for 18 s
+    assert 15 <= found["verdicts"][0]["since_s"] <= 21
+    assert verdict(55).ok().stdout.startswith("MOVING")
+    # one answer, and no second one follows
+    assert verdict(38, "--watch").stdout.count("HUNG RANK 17") == 1
+    rows = probing("cluster", "ranks", at(engine, past + 38), "--format", "ndjson").ok().stdout.splitlines()
+    states = [json.loads(row)["state"] for row in rows]
+    assert len(states) == 64 and states.count("collective") == 63
+    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(past + 38))
+    assert "all_reduce" in probing("cluster", "stacks", engine.url(job=JOB) + f"&at={clock}").ok().stdout
+    # after its end it is shown at its end, before its begin there is nothing
+    assert "no rows come any longer" in probing("cluster", "ranks", at(engine, past + 3600), "-d", "0").stderr
+    before = probing("cluster", "ranks", at(engine, past - 7200))
+    assert before.status == 3 and "no rows of ranks" in before.stderr and time.strftime("%H:%M:%S", time.localtime(past - 7200)) in before.stderr
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "25:00", "2026-02-30T10:00", "@", "10", "-5m"])
+def test_a_time_that_is_none(probing, text):
+    done = probing("cluster", "ranks", f"clickhouse://127.0.0.1:9/probing?job=a&at={text}")
+    assert done.status == 2 and f"'{text}' is not a time" in done.stderr
+
+
+def test_the_past_on_the_screen(engine, past, screen, probing_top):
+    def clock(second):
+        return time.strftime("%H:%M:%S", time.localtime(past + second))
+
+    s = screen(140, 30)
+    s.shell(f"{probing_top.path} '{at(engine, past + 38)}'; echo status=$?")
+    s.wait_for("HUNG RANK 17")
+    s.wait_for("FROZEN")
+    s.wait_for(f"{clock(38)}, 1d23h behind")
+    s.wait_for("64/64 ranks")
+    s.keys("Enter")
+    s.wait_for("cannot be opened as it was")
+    s.type(",")
+    s.wait_for(f"{clock(37)}, 1d23h")
+    s.type("..")
+    s.wait_for(f"{clock(39)}, 1d23h")
+    # the last second in which they waited, and the next one
+    s.type(".")
+    s.wait_gone("HUNG RANK 17")
+    s.wait_for(f"{clock(40)}, 1d23h")
+    s.type("O")
+    s.wait_for("1 stack of 64 ranks")
+    s.type(f":at @{past + 30}")
+    s.keys("Enter")
+    s.wait_for("all_reduce")
+    # nothing there: what was shown stays
+    s.type(f":at @{past - 7200}")
+    s.keys("Enter")
+    s.wait_for("no rows of ranks")
+    s.wait_for("all_reduce")
+    s.type(":at soon")
+    s.keys("Enter")
+    s.wait_for("'soon' is not a time")
+    s.type("Z")
+    s.wait_gone("FROZEN")
+    s.wait_for(time.strftime("ENDED %d %b %H:%M:%S", time.localtime(past + 59)))
+    s.type("q")
+    s.wait_for("status=0")
 
 
 @pytest.mark.parametrize("verb", ["ranks", "stacks", "verdict"])

@@ -86,6 +86,31 @@ def test_ranks(ranks, screen, probing_top, probing, ptrace):
     s.wait_for("status=0")
 
 
+def test_earlier_moments(ranks, screen, probing_top, wait_until):
+    s = screen(110, 30)
+    s.shell(f"{probing_top.path} job:{ranks[0].pid}; echo status=$?")
+    s.wait_for("4/5 ranks")
+    s.type(".")
+    s.wait_for("this is now: , steps back")
+    os.kill(ranks[3].pid, signal.SIGKILL)
+    s.wait_for("3/5 ranks")
+    s.type(",")
+    s.wait_for("FROZEN  at ")
+    wait_until(lambda: "4/5 ranks" in s.text() or s.type(","), 30, "the moment before it was lost")
+    s.type(":at 1h")
+    s.keys("Enter")
+    s.wait_for("nothing is kept of that time")
+    s.wait_for("4/5 ranks")
+    s.keys("End")
+    s.wait_gone("FROZEN")
+    s.wait_for("3/5 ranks")
+    s.type(":at 10:61")
+    s.keys("Enter")
+    s.wait_for("'10:61' is not a time")
+    s.type("q")
+    s.wait_for("status=0")
+
+
 def test_offer(ranks, screen, probing_top, ptrace):
     """A process that is a rank offers its job: a key shows all of them."""
     s = screen(110, 30)

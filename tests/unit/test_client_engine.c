@@ -72,6 +72,9 @@ static void test_addresses(void **state) {
     expect_refused("clickhouse://h/%ff", "the database");
     expect_refused("clickhouse://h/p?job=", "the job");
     expect_refused("clickhouse://h/p?user=x", "?job=NAME");
+    expect_refused("clickhouse://h/p?job=x&job=y", "&at=TIME");
+    expect_refused("clickhouse://h/p?at=1h&at=2h", "&at=TIME");
+    expect_refused("clickhouse://h/p?job=x&at=soon", "'soon' is not a time");
     struct err e = {0};
     struct engine_address a;
     engine_address_parse(&a, "clickhouse://u:secret@h/p", &e);
@@ -89,6 +92,26 @@ static void test_addresses_are_written(void **state) {
         assert_int_equal(engine_address_parse(&a, texts[i], NULL), 0);
         engine_address_put(&a, &out);
         assert_string_equal(strbuf_str(&out), texts[i]);
+        strbuf_fini(&out);
+    }
+}
+
+static void test_a_job_at_a_moment_is_written(void **state) {
+    static const char *const texts[][2] = {
+        {"clickhouse://h/probing?job=a%26b&at=@1700000000.250",
+         "clickhouse://h/probing?job=a%26b&at=@1700000000.250"},
+        {"clickhouses://w@h/p?at=@5&job=x", "clickhouses://w@h/p?job=x&at=@5.000"},
+        {"clickhouse://h/p?at=@5", "clickhouse://h/p?at=@5.000"},
+        {"clickhouse://h/p?job=x", "clickhouse://h/p?job=x"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct engine_address a;
+        struct strbuf out;
+        strbuf_init(&out, 0);
+        assert_int_equal(engine_address_parse(&a, texts[i][0], NULL), 0);
+        engine_address_put_job(&a, a.job, a.at, &out);
+        assert_string_equal(strbuf_str(&out), texts[i][1]);
         strbuf_fini(&out);
     }
 }
@@ -345,6 +368,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_addresses_are_written),
+        cmocka_unit_test(test_a_job_at_a_moment_is_written),
         cmocka_unit_test(test_passwords),
         cmocka_unit_test(test_rows_are_read_as_written),
         cmocka_unit_test(test_what_does_not_fit_is_null),

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +374,94 @@ static void test_frozen_again(void **state) {
     app_free(a);
 }
 
+static void take_at(struct app *a, enum job_fixture kind, double at_s, double moment) {
+    struct job_shot *s = job_fixture(kind);
+    s->at_s = at_s;
+    s->moment = moment;
+    app_job_take(a, s);
+}
+
+/* Of hosts, the past is what was seen. */
+static void test_earlier(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    fixture_press(a, ".");
+    fixture_shows(a, 24, 80, "this is now: , steps back");
+    fixture_press(a, ",");
+    fixture_shows(a, 24, 80, "this is the oldest moment that is kept");
+    take_at(a, JOB_FIXTURE_BARE, FIXTURE_EPOCH_S + 1, NAN);
+    take_at(a, JOB_FIXTURE_HEALTHY, FIXTURE_EPOCH_S + 2, NAN);
+    fixture_press(a, ",");
+    fixture_shows(a, 24, 80, "FROZEN  at 22:13:21, 1s behind");
+    fixture_shows(a, 24, 80, "missing");
+    fixture_press(a, ",");
+    fixture_shows(a, 24, 80, "HUNG");
+    fixture_press(a, ",");
+    fixture_shows(a, 24, 80, "this is the oldest moment that is kept");
+    /* it stays while others come */
+    take_at(a, JOB_FIXTURE_HEALTHY, FIXTURE_EPOCH_S + 3, NAN);
+    fixture_shows(a, 24, 80, "HUNG");
+    fixture_press(a, "O . .");
+    fixture_shows(a, 24, 80, "at 22:13:22, 1s behind");
+    fixture_press(a, ".");
+    fixture_shows(a, 24, 80, "at 22:13:23, 0s behind");
+    fixture_press(a, ".");
+    fixture_shows(a, 24, 80, "this is the latest; Z resumes");
+    fixture_press(a, ", , End");
+    fixture_hides(a, 24, 80, "FROZEN");
+    fixture_press(a, ": a t Space 2 2 : 1 3 : 2 1 . 5 Enter");
+    fixture_shows(a, 24, 80, "FROZEN  at 22:13:21, 2s behind");
+    fixture_press(a, ": a t Space 1 h Enter");
+    fixture_shows(a, 24, 80, "nothing is kept of that time");
+    fixture_press(a, ": a t Enter");
+    fixture_hides(a, 24, 80, "FROZEN");
+    fixture_press(a, ": a t Space s o o n Enter");
+    fixture_shows(a, 24, 80, "'soon' is not a time");
+    app_free(a);
+}
+
+/* A database has all of it: it is asked. */
+static void test_earlier_in_a_database(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HEALTHY, "p", false);
+    app_job_watch(a, "clickhouse://h/p?job=x");
+    take_at(a, JOB_FIXTURE_HEALTHY, FIXTURE_EPOCH_S, NAN);
+    fake_host_take();
+    fixture_press(a, ",");
+    assert_string_equal(fake_host_take().job, "clickhouse://h/p?job=x&at=@1699999999.000");
+    fixture_shows(a, 24, 80, "being read");
+    fixture_shows(a, 24, 80, "8/8 ranks"); /* as it was when it was asked for */
+    fixture_press(a, ",");
+    assert_string_equal(fake_host_take().job, "clickhouse://h/p?job=x&at=@1699999998.000");
+    /* what was asked for before comes too late */
+    take_at(a, JOB_FIXTURE_BARE, FIXTURE_EPOCH_S - 1, FIXTURE_EPOCH_S - 1);
+    fixture_shows(a, 24, 80, "8/8 ranks");
+    take_at(a, JOB_FIXTURE_HUNG, FIXTURE_EPOCH_S - 2, FIXTURE_EPOCH_S - 2);
+    fixture_shows(a, 24, 80, "HUNG");
+    fixture_hides(a, 24, 80, "being read");
+    fixture_press(a, "Enter");
+    fixture_shows(a, 24, 80, "cannot be opened as it was");
+    /* there is nothing: what is shown stays */
+    fixture_press(a, ": a t Space 2 h Enter");
+    struct err e;
+    err_set(&e, ERR_ATTACH, "no rows then");
+    app_job_refused(a, &e);
+    fixture_shows(a, 24, 80, "no rows then");
+    fixture_shows(a, 24, 80, "HUNG");
+    fake_host_take();
+    fixture_press(a, ".");
+    assert_string_equal(fake_host_take().job, "clickhouse://h/p?job=x&at=@1699999999.000");
+    fixture_press(a, "Z");
+    assert_string_equal(fake_host_take().job, "clickhouse://h/p?job=x");
+    fixture_hides(a, 24, 80, "HUNG");
+    /* it begins at a moment */
+    app_job_watch(a, "clickhouse://h/p?job=x&at=@5");
+    take_at(a, JOB_FIXTURE_HUNG, 5, 5);
+    fixture_shows(a, 24, 80, "FROZEN");
+    fixture_shows(a, 24, 80, "HUNG");
+    app_free(a);
+}
+
 /* Enter on a class shows its ranks. */
 static void test_ranks_of_class(void **state) {
     (void)state;
@@ -495,6 +584,8 @@ int main(void) {
         cmocka_unit_test(test_no_job),
         cmocka_unit_test(test_order_stays),
         cmocka_unit_test(test_frozen_again),
+        cmocka_unit_test(test_earlier),
+        cmocka_unit_test(test_earlier_in_a_database),
         cmocka_unit_test(test_cells_before_drawing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

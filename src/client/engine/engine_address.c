@@ -5,13 +5,16 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/time_parse.h"
 #include "base/text.h"
 
 #define ENGINE_SCHEME "clickhouse://"
@@ -104,10 +107,36 @@ static bool engine_address_parse_host(struct engine_address *a, const char *s, s
     return number >= 1 && number <= 65535;
 }
 
+/* "?job=NAME&at=TIME", each once. */
+static int engine_address_parse_query(struct engine_address *a, const char *at, struct err *e) {
+    char time[64], mark = '?';
+    for (; *at; mark = '&') {
+        size_t name = strncmp(at + 1, "job=", 4) == 0 ? 5 : strncmp(at + 1, "at=", 3) == 0 ? 4 : 0;
+        size_t len = name ? strcspn(at + name, "&") : 0;
+        bool is_job = name == 5;
+        if (!name || at[0] != mark || (is_job ? a->job[0] != '\0' : !isnan(a->at)))
+            return err_set(
+                e, ERR_USAGE,
+                "'%.80s' is not part of the address of a server. Only ?job=NAME and &at=TIME may follow", at);
+        if (is_job && !engine_address_decode(at + name, len, a->job, sizeof a->job))
+            return err_set(e, ERR_USAGE,
+                           "the name of the job in the address is empty, too long, or not valid");
+        if (!is_job && (!engine_address_decode(at + name, len, time, sizeof time) ||
+                        !time_parse(time, strlen(time), clock_epoch_s(), &a->at)))
+            return err_set(e, ERR_USAGE, "'%.*s' is not a time (use one " TIME_PARSE_FORMS ")", (int)len,
+                           at + name);
+        at += name + len;
+    }
+    return 0;
+}
+
 int engine_address_parse(struct engine_address *a, const char *text, struct err *e) {
     bool tls = strncmp(text, ENGINE_SCHEME_TLS, strlen(ENGINE_SCHEME_TLS)) == 0;
-    *a = (struct engine_address){
-        .tls = tls, .port = tls ? ENGINE_PORT_TLS : ENGINE_PORT, .user = "default", .database = "probing"};
+    *a = (struct engine_address){.tls = tls,
+                                 .port = tls ? ENGINE_PORT_TLS : ENGINE_PORT,
+                                 .user = "default",
+                                 .database = "probing",
+                                 .at = NAN};
     if (!engine_address_is(text))
         return err_set(e, ERR_USAGE, "'%.80s' is not the address of a server. Write: %s", text, ENGINE_FORM);
     const char *at = text + strlen(tls ? ENGINE_SCHEME_TLS : ENGINE_SCHEME);
@@ -137,14 +166,7 @@ int engine_address_parse(struct engine_address *a, const char *text, struct err 
                            ENGINE_FORM);
         at += strcspn(at, "?#");
     }
-    if (*at == '\0')
-        return 0;
-    if (strncmp(at, "?job=", 5) != 0)
-        return err_set(e, ERR_USAGE,
-                       "'%.80s' is not part of the address of a server. Only ?job=NAME may follow", at);
-    if (!engine_address_decode(at + 5, strlen(at + 5), a->job, sizeof a->job))
-        return err_set(e, ERR_USAGE, "the name of the job in the address is empty, too long, or not valid");
-    return 0;
+    return engine_address_parse_query(a, at, e);
 }
 
 static void engine_address_encode(struct strbuf *out, const char *name) {
@@ -167,6 +189,16 @@ void engine_address_put(const struct engine_address *a, struct strbuf *out) {
         strbuf_addf(out, ":%d", a->port);
     strbuf_addc(out, '/');
     engine_address_encode(out, a->database);
+}
+
+void engine_address_put_job(const struct engine_address *a, const char *job, double at, struct strbuf *out) {
+    engine_address_put(a, out);
+    if (job[0]) {
+        strbuf_adds(out, "?job=");
+        engine_address_encode(out, job);
+    }
+    if (!isnan(at))
+        strbuf_addf(out, "%sat=@%.3f", job[0] ? "&" : "?", at);
 }
 
 /* ---- the password ---- */

@@ -2,10 +2,11 @@
 /*
  * engine_address: where a ClickHouse server is, as a user writes it:
  *
- *   clickhouse[s]://[USER@]HOST[:PORT]/DATABASE[?job=NAME]
+ *   clickhouse[s]://[USER@]HOST[:PORT]/DATABASE[?job=NAME][&at=TIME]
  *
  * The password is not part of it: it comes from PROBING_CLICKHOUSE_PASSWORD, or from a file that only its owner
- * may read, $XDG_CONFIG_HOME/probing-top/clickhouse-password. USER, DATABASE and NAME may be written with %XX.
+ * may read, $XDG_CONFIG_HOME/probing-top/clickhouse-password. USER, DATABASE, NAME and TIME may be written with %XX.
+ * TIME is a moment of the past (base/time_parse.h).
  */
 #ifndef CLIENT_ENGINE_ENGINE_ADDRESS_H
 #define CLIENT_ENGINE_ENGINE_ADDRESS_H
@@ -27,6 +28,7 @@ struct engine_address {
     char host[ENGINE_ADDRESS_HOST]; /* an IPv6 address without its brackets */
     char database[ENGINE_ADDRESS_NAME];
     char job[ENGINE_ADDRESS_JOB]; /* "": none was named */
+    double at;                    /* seconds since the epoch; NAN: none was named */
     char password[ENGINE_ADDRESS_PASSWORD];
 };
 
@@ -43,8 +45,11 @@ int engine_address_read_password(struct engine_address *a, struct err *e);
 /* The file of the password, "" if no folder is known; `buf` has room for `cap` bytes. */
 void engine_address_password_file(char *buf, size_t cap);
 
-/* Append the address as text, without password and job; as it was written, but for defaults. */
+/* Append the address as text, without password, job and time; as it was written, but for defaults. */
 void engine_address_put(const struct engine_address *a, struct strbuf *out);
+
+/* The same, of a job ("": none), at a moment (NAN: none). */
+void engine_address_put_job(const struct engine_address *a, const char *job, double at, struct strbuf *out);
 
 /* Is `name` free of control characters and valid UTF-8, not empty, and shorter than `cap`? */
 bool engine_address_name_ok(const char *name, size_t cap);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/grow.h"
 #include "base/model.h"
 
@@ -139,8 +138,7 @@ static bool states_is_of(const struct engine_states *s, const struct engine_grou
     return state && state->ts == g->ts;
 }
 
-void engine_states_sort(struct engine_states *s, size_t n_hosts, double at) {
-    double now_s = (double)clock_mono_ns() / 1e9;
+void engine_states_sort(struct engine_states *s, size_t n_hosts, double at, double at_s) {
     s->states = calloc(s->n + 1, sizeof *s->states);
     s->counters = calloc(s->n_groups + 1, sizeof *s->counters);
     s->first_state = calloc(n_hosts + 1, sizeof *s->first_state);
@@ -162,7 +160,7 @@ void engine_states_sort(struct engine_states *s, size_t n_hosts, double at) {
         for (; group < s->n_groups && s->groups[group].host == i; group++)
             if (states_is_of(s, &s->groups[group]))
                 s->counters[counter++] = s->groups[group].row;
-        s->seen_s[i] = isfinite(newest) ? now_s - fmax(0, at - newest) : now_s;
+        s->seen_s[i] = isfinite(newest) ? at_s - fmax(0, at - newest) : at_s;
     }
     s->first_state[n_hosts] = state;
     s->first_counter[n_hosts] = counter;

@@ -44,6 +44,10 @@
 #define ENGINE_STACKS_KNOWN 8192
 #define ENGINE_STACKS_EACH 16 /* statements about stacks, each time */
 #define ENGINE_STATES_S 4.0   /* a reading of a rank that is older is not its state */
+#define ENGINE_REPLAY_S 12.0  /* before a moment, to see since when ranks have stood there */
+#define ENGINE_REPLAY_NEXT_S 1.0
+#define ENGINE_REPLAY_MANY 1024 /* of more ranks, fewer readings, */
+#define ENGINE_REPLAY_MANY_S 6.0
 #define ENGINE_STATES_WAIT_NS (2 * CLOCK_NS_PER_S)
 #define ENGINE_STATES_POLL_NS (250 * CLOCK_NS_PER_MS)
 #define ENGINE_CLOCK_MS 20.0 /* what the clock of a host may be off, as far as it is known */
@@ -86,7 +90,8 @@ struct engine_batch {
     } * times;
     size_t n_times, cap_times;
     struct engine_states states; /* with REPORT_STATES */
-    bool has_states;
+    bool has_states, is_past, is_last;
+    double read_s;    /* when the states were read, on the monotonic clock */
     struct err error; /* the reading failed */
     char note[256];   /* "" none */
 };
@@ -123,11 +128,9 @@ struct fleet_engine {
     struct engine_states states;
     bool has_states;
     char note[256];
-    double moment; /* that is shown; NAN: the newest */
     /* with the lock */
     struct engine_batch *batch; /* that was not taken yet */
-    double wanted;              /* a moment; NAN: the newest */
-    bool is_moved, forgets;     /* since it was read; stacks are to be read again */
+    bool forgets;               /* stacks are to be read again */
     bool is_asked;              /* for states */
     /* of the thread */
     char job[ENGINE_ADDRESS_JOB];
@@ -138,6 +141,8 @@ struct fleet_engine {
     int64_t *ids;
     size_t n_ids, cap_ids;
     double ended_at; /* the job's last row, if it does not go on; NAN */
+    double behind_s; /* the next states are of so long before the moment */
+    double base_s;   /* that moment on the monotonic clock of the states */
     double ahead_s;  /* the server's clock is ahead of this host's */
     double hosts_at, times_at, states_at;
     bool is_checked, has_clock, is_first;
@@ -261,6 +266,24 @@ static int engine_read_clock(struct fleet_engine *g, struct err *e) {
     return 0;
 }
 
+/* The last row of a rank of a job that has ended, whose hosts wrote theirs last at `last`; they do that every ten
+ * seconds. */
+static int engine_find_end(struct fleet_engine *g, double last, struct err *e) {
+    struct strbuf sql;
+    double newest;
+    strbuf_init(&sql, 0);
+    strbuf_adds(&sql, "SELECT toNullable(max(ts)) FROM ");
+    engine_http_put_name(&sql, g->address.database);
+    strbuf_adds(&sql, ".ranks WHERE ");
+    engine_rows_put_where(&sql, g->job, last - 1, last + ENGINE_HOSTS_NEW_S);
+    strbuf_adds(&sql, " FORMAT RowBinary");
+    int rc = engine_rows_read_number(g->http, strbuf_str(&sql), &newest, e);
+    strbuf_fini(&sql);
+    if (rc == 0)
+        g->ended_at = newest > last ? newest : last;
+    return rc;
+}
+
 /* Find the job: the one that is named, or the only one; and when its last row was, if it does not go on. */
 static int engine_find_job(struct fleet_engine *g, struct err *e) {
     double last;
@@ -269,7 +292,11 @@ static int engine_find_job(struct fleet_engine *g, struct err *e) {
     if (engine_jobs_choose(g->http, g->address.job, g->job, sizeof g->job, &last, e) != 0)
         return -1;
     double now = clock_epoch_s() + g->ahead_s;
-    g->ended_at = last < now - ENGINE_HOSTS_NEW_S ? last : NAN;
+    g->ended_at = NAN;
+    if (last < now - ENGINE_HOSTS_NEW_S && engine_find_end(g, last, e) != 0)
+        return -1;
+    if (g->address.at > now) /* it has not come yet: the newest */
+        g->address.at = NAN;
     g->is_checked = true;
     return 0;
 }
@@ -450,15 +477,23 @@ static int engine_read_states(struct fleet_engine *g, struct engine_batch *b, bo
     }
     g->states_at = b->states.newest;
     b->has_states = true;
+    b->is_past = past;
+    b->is_last = past && g->behind_s <= 0;
+    b->read_s = past ? g->base_s - g->behind_s : (double)clock_mono_ns() / 1e9;
+    if (past)
+        g->behind_s = fmax(
+            0, g->behind_s - (b->n_ranks > ENGINE_REPLAY_MANY ? ENGINE_REPLAY_MANY_S : ENGINE_REPLAY_NEXT_S));
     return 0;
 }
 
-static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, double wanted, struct err *e) {
-    if (engine_read_clock(g, e) != 0 || (!g->is_checked && engine_find_job(g, e) != 0))
-        return -1;
-    double now = clock_epoch_s() + g->ahead_s;
-    bool past = !isnan(wanted) || !isnan(g->ended_at);
-    b->at = !isnan(wanted) ? wanted : !isnan(g->ended_at) ? g->ended_at : now;
+/* The moment that is shown, if it is past: the one of the address, or the end of the job. NAN: none. */
+static double engine_shown_at(const struct fleet_engine *g) {
+    return isnan(g->address.at) ? g->ended_at
+                                : fmin(g->address.at, isnan(g->ended_at) ? INFINITY : g->ended_at);
+}
+
+static int engine_read_at(struct fleet_engine *g, struct engine_batch *b, struct err *e) {
+    bool past = !isnan(engine_shown_at(g));
     double to = past ? b->at : b->at + ENGINE_AHEAD_S, newest = -INFINITY;
     if (g->is_first || b->at - g->hosts_at >= ENGINE_HOSTS_NEXT_S) {
         double from = b->at - (g->is_first ? ENGINE_HOSTS_S : ENGINE_HOSTS_NEW_S);
@@ -477,16 +512,38 @@ static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, doubl
         (g->is_first && engine_read_late(g, b, e) != 0))
         return -1;
     engine_drop_old(b);
-    if (engine_read_stacks(g, b, e) != 0)
+    return engine_read_stacks(g, b, e);
+}
+
+static void engine_clock_text(double at, char *buf, size_t cap) {
+    time_t seconds = (time_t)at;
+    struct tm tm;
+    if (!localtime_r(&seconds, &tm) || !strftime(buf, cap, "%d %b %H:%M:%S", &tm))
+        snprintf(buf, cap, "?");
+}
+
+static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, struct err *e) {
+    if (engine_read_clock(g, e) != 0 || (!g->is_checked && engine_find_job(g, e) != 0))
         return -1;
-    if (!g->reads_states && past) {
-        time_t seconds = (time_t)b->at;
-        struct tm tm;
-        char clock[32] = "?";
-        if (localtime_r(&seconds, &tm))
-            strftime(clock, sizeof clock, "%d %b %H:%M:%S", &tm);
+    double moment = engine_shown_at(g);
+    bool past = !isnan(moment);
+    b->at = past ? moment - g->behind_s : clock_epoch_s() + g->ahead_s;
+    if (engine_read_at(g, b, e) != 0)
+        return -1;
+    if (past && !b->n_ranks && g->behind_s > 0) { /* the job had not begun then */
+        g->behind_s = 0;
+        b->at = moment;
+        if (engine_read_at(g, b, e) != 0)
+            return -1;
+    }
+    if (past) {
+        char clock[48];
+        engine_clock_text(b->at, clock, sizeof clock);
         snprintf(b->note, sizeof b->note, "%s %s",
-                 isnan(wanted) ? "no rows come any longer: the job at its last ones," : "the job at", clock);
+                 isnan(g->address.at) || moment < g->address.at
+                     ? "no rows come any longer: the job at its last ones,"
+                     : "the job at",
+                 clock);
     }
     if (g->reads_states)
         return engine_read_states(g, b, past, e);
@@ -500,7 +557,7 @@ static void engine_give(struct fleet_engine *g, struct engine_batch *b) {
     work_lock(&g->work);
     while (g->batch && !g->work.stop)
         work_wait(&g->work, WORK_FOREVER);
-    bool gone = g->work.stop || g->is_moved;
+    bool gone = g->work.stop;
     if (!gone)
         g->batch = b;
     work_unlock(&g->work);
@@ -515,7 +572,7 @@ static void engine_rest(struct fleet_engine *g, uint64_t began, uint64_t retry_n
     uint64_t next = began + (retry_ns ? retry_ns : ENGINE_NEXT_NS);
     bool waits = !retry_ns && (fixed || g->reads_states); /* until there is something to do */
     work_lock(&g->work);
-    while (!g->work.stop && !g->is_moved && !g->is_asked && (waits || clock_mono_ns() < next))
+    while (!g->work.stop && !g->is_asked && (waits || clock_mono_ns() < next))
         work_wait(&g->work, waits ? WORK_FOREVER : next);
     work_unlock(&g->work);
 }
@@ -527,27 +584,24 @@ static void engine_run(void *arg) {
     for (;;) {
         uint64_t began = clock_mono_ns();
         work_lock(&g->work);
-        bool stop = g->work.stop, moved = g->is_moved, forgets = g->forgets;
-        double wanted = g->wanted;
-        g->is_moved = g->forgets = g->is_asked = false;
+        bool stop = g->work.stop, forgets = g->forgets;
+        g->forgets = g->is_asked = false;
         work_unlock(&g->work);
         if (stop)
             return;
         struct engine_batch *b = calloc(1, sizeof *b);
         if (!b)
             return;
-        if (moved)
-            g->is_first = true;
-        if (g->is_first)
+        if (g->is_first) {
             engine_forget_names(g);
-        if (g->is_first)
             g->times_at = -INFINITY;
+        }
         if (g->is_first || forgets)
             engine_forget_stacks(g);
         arena_init(&b->texts, ENGINE_TEXT_BYTES);
         b->is_first = g->is_first;
         b->first_host = g->n_names;
-        bool failed = engine_read_all(g, b, wanted, &b->error) != 0;
+        bool failed = engine_read_all(g, b, &b->error) != 0;
         if (failed && b->error.code == ERR_OK)
             err_set(&b->error, ERR_FAILED, "the server's answer was cut off");
         snprintf(b->job, sizeof b->job, "%s", g->job);
@@ -561,7 +615,7 @@ static void engine_run(void *arg) {
             retry_ns = 0;
             g->n_ranks = b->n_ranks;
         }
-        bool fixed = !failed && (!isnan(wanted) || !isnan(g->ended_at));
+        bool fixed = !failed && !isnan(engine_shown_at(g));
         b->is_final = fixed;
         engine_give(g, b);
         engine_rest(g, began, retry_ns, fixed);
@@ -759,8 +813,11 @@ static void engine_apply(struct fleet_engine *g, struct engine_batch *b) {
         g->states = b->states;
         b->states = (struct engine_states){.n = 0};
         engine_states_add_ranks(&g->states, &g->source.hosts, b->at - ENGINE_STATES_S);
-        engine_states_sort(&g->states, g->n_hosts, b->at);
+        engine_states_sort(&g->states, g->n_hosts, b->at, b->read_s);
         g->has_states = true;
+        g->source.is_past = b->is_past;
+        g->source.is_last = b->is_last;
+        g->source.read_s = b->is_past ? b->read_s : NAN;
     }
 }
 
@@ -838,7 +895,9 @@ static struct fleet_source *engine_open(const char *target, const struct fleet_r
     g->source.kind = &fleet_engine_kind;
     g->source.fd = g->work.fd;
     g->reads_states = work != NULL;
-    g->wanted = g->moment = g->ended_at = NAN;
+    g->ended_at = g->source.read_s = NAN;
+    g->behind_s = g->reads_states ? ENGINE_REPLAY_S : 0;
+    g->base_s = (double)clock_mono_ns() / 1e9;
     g->states_at = g->times_at = -INFINITY;
     if (engine_address_parse(&g->address, target, e) == 0 &&
         engine_address_read_password(&g->address, e) == 0 && (g->http = engine_http_open(&g->address, e))) {
@@ -851,12 +910,29 @@ static struct fleet_source *engine_open(const char *target, const struct fleet_r
     return NULL;
 }
 
+static double engine_target_at(const char *target) {
+    struct engine_address a;
+    struct err e;
+    return engine_address_parse(&a, target, &e) == 0 ? a.at : NAN;
+}
+
+static int engine_put_at(const char *target, double at, struct strbuf *out, struct err *e) {
+    struct engine_address a;
+    if (engine_address_parse(&a, target, e) != 0)
+        return -1;
+    engine_address_put_job(&a, a.job, at, out);
+    return 0;
+}
+
 static int engine_settle(struct fleet_source *s, struct err *e) {
     const struct fleet_engine *g = engine_of_const(s);
     if (s->hosts.fleet.n_ranks > 0 || g->has_states)
         return 0;
-    return err_set(e, ERR_ATTACH, "clickhouse: no rows of ranks of job '%.200s' are there",
-                   g->address.job[0] ? g->address.job : "");
+    char when[48] = "";
+    if (!isnan(g->address.at))
+        engine_clock_text(g->address.at, when, sizeof when);
+    return err_set(e, ERR_ATTACH, "clickhouse: no rows of ranks of job '%.200s' are there%s%s",
+                   g->address.job[0] ? g->address.job : "", *when ? " at " : "", when);
 }
 
 static void engine_put_silent(const struct fleet_source *s, struct strbuf *out) {
@@ -895,6 +971,8 @@ static bool engine_get_states(const struct fleet_source *s, size_t i, struct fle
 const struct fleet_source_kind fleet_engine_kind = {
     .takes = engine_address_is,
     .is_database = true,
+    .at = engine_target_at,
+    .put_at = engine_put_at,
     .open = engine_open,
     .close = engine_close,
     .advance = engine_advance,

@@ -851,6 +851,7 @@ static struct fleet_source *link_open(const char *target, const struct fleet_rea
         return NULL;
     }
     l->source.kind = &fleet_links_kind;
+    l->source.read_s = NAN;
     l->source.fd = l->timer = -1;
     l->serve = reach->serve;
     l->links = links;

@@ -2,6 +2,7 @@
 /* fleet_open: see fleet_open.h. */
 #include "client/fleet/fleet_open.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "client/fleet/fleet_engine.h"
@@ -28,6 +29,21 @@ struct fleet_source *fleet_open_work(const char *target, const struct fleet_reac
 
 const char *fleet_open_find_ranks(const char *target) {
     return fleet_open_is_database(target) ? NULL : strchr(target, '/');
+}
+
+double fleet_open_at(const char *target) {
+    const struct fleet_source_kind *k = open_kind(target);
+    return k->at ? k->at(target) : NAN;
+}
+
+int fleet_open_put_at(const char *target, double at, struct strbuf *out, struct err *e) {
+    const struct fleet_source_kind *k = open_kind(target);
+    if (k->put_at)
+        return k->put_at(target, at, out, e);
+    if (!isnan(at))
+        return err_set(e, ERR_USAGE, "the past of a job is known of a database, not of its hosts");
+    strbuf_adds(out, target);
+    return 0;
 }
 
 bool fleet_open_is_database(const char *target) { return open_kind(target)->is_database; }

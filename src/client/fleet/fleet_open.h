@@ -19,6 +19,12 @@ struct fleet_source *fleet_open_work(const char *target, const struct fleet_reac
 /* The '/' behind the name of a job, with the ranks that are meant: "job:NAME/0-3". NULL: all are. */
 const char *fleet_open_find_ranks(const char *target);
 
+/* The moment of the past that a target names; NAN: it is watched as it is now. */
+double fleet_open_at(const char *target);
+
+/* Append the target at another moment, NAN: now. 0, or -1 with the error: its past is not known. */
+int fleet_open_put_at(const char *target, double at, struct strbuf *out, struct err *e);
+
 /* Whether it is a job in a database: no host of it is reached, and nothing can be loaded there. */
 bool fleet_open_is_database(const char *target);
 

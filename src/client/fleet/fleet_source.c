@@ -36,7 +36,7 @@ int fleet_source_fill(struct fleet_source *s, unsigned rounds, double limit_s, b
     uint64_t until = clock_mono_ns() + (uint64_t)(limit_s * (double)CLOCK_NS_PER_S);
     uint64_t wanted = s->hosts.fleet.round + rounds;
     while (clock_mono_ns() < until && s->hosts.fleet.round < wanted && s->error.code == ERR_OK &&
-           !(s->is_final && s->hosts.fleet.n_nodes) && !(stop && stop(arg))) {
+           !s->is_final && !(stop && stop(arg))) {
         struct pollfd p = {.fd = s->fd, .events = POLLIN};
         if (poll(&p, 1, SOURCE_POLL_MS) > 0)
             fleet_source_advance(s);

@@ -34,6 +34,9 @@ struct fleet_source;
 struct fleet_source_kind {
     bool (*takes)(const char *target); /* it is for that target */
     bool is_database;                  /* no host is reached */
+    /* The time in a target (NAN: none), and the target at another (NAN: now). NULL: it knows no past. */
+    double (*at)(const char *target);
+    int (*put_at)(const char *target, double at, struct strbuf *out, struct err *e);
     struct fleet_source *(*open)(const char *target, const struct fleet_reach *reach, const char *work,
                                  struct err *e);
     void (*close)(struct fleet_source *s);
@@ -52,6 +55,10 @@ struct fleet_source {
     struct err error; /* why there is no fleet */
     bool is_final;    /* the fleet stays as it is: no round follows */
     int fd;
+    /* Of the readings of ranks (fleet_source_states) of a moment that is past: they begin some seconds before it, and
+     * each time that they are asked for they are of a later time, up to the moment. */
+    bool is_past, is_last;
+    double read_s; /* when they were made, on the monotonic clock; NAN: just now */
 };
 
 void fleet_source_close(struct fleet_source *s); /* may be NULL; waits a second at most */

@@ -44,10 +44,11 @@ struct fleet_watch {
     int32_t world, elsewhere;
     struct fleet_round rounds[FLEET_WATCH_ROUNDS]; /* the newest first */
     size_t n_rounds;
-    double waited_s;          /* the longest time without progress that has ended */
-    double progress_s;        /* when progress was last seen */
-    bool attached;            /* since the last reading */
-    fleet_watch_read_fn read; /* NULL: they are read here */
+    double waited_s;              /* the longest time without progress that has ended */
+    double progress_s;            /* when progress was last seen */
+    bool attached;                /* since the last reading */
+    struct fleet_watch_time time; /* of the newest reading */
+    fleet_watch_read_fn read;     /* NULL: they are read here */
     void *arg;
 };
 
@@ -169,12 +170,11 @@ static void fleet_watch_wait(struct fleet_watch *w, struct pollfd *fds) {
     }
 }
 
-static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, double at_s,
-                             bool counters) {
+static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, bool counters) {
     if (w->n_rounds == (w->n > FLEET_WATCH_MANY ? FLEET_WATCH_ROUNDS_MANY : FLEET_WATCH_ROUNDS))
         fleet_watch_drop(w, &w->rounds[--w->n_rounds]);
     memmove(&w->rounds[1], &w->rounds[0], w->n_rounds * sizeof w->rounds[0]);
-    w->rounds[0] = (struct fleet_round){.readings = readings, .at_s = at_s, .counters = counters};
+    w->rounds[0] = (struct fleet_round){.readings = readings, .at_s = w->time.at_s, .counters = counters};
     w->n_rounds++;
 }
 
@@ -265,7 +265,7 @@ static void fleet_watch_pair(struct fleet_watch *w) {
 }
 
 int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
-    double at_s = (double)clock_mono_ns() / 1e9;
+    w->time = (struct fleet_watch_time){.at_s = (double)clock_mono_ns() / 1e9};
     struct rank_reading *readings = calloc(w->n + 1, sizeof *readings);
     struct pollfd *fds = calloc(w->n + 1, sizeof *fds);
     if (!readings || !fds) {
@@ -279,13 +279,13 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
     }
     if (w->read) {
         free(fds);
-        if (w->read(w->arg, counters, w->ranks, readings, w->n, e) != 0) {
+        if (w->read(w->arg, counters, w->ranks, readings, w->n, &w->time, e) != 0) {
             for (size_t i = 0; i < w->n; i++)
                 rank_reading_fini(&readings[i]);
             free(readings);
             return -1;
         }
-        fleet_watch_keep(w, readings, at_s, counters);
+        fleet_watch_keep(w, readings, counters);
         fleet_watch_remember(w);
         fleet_watch_pair(w);
         return 0;
@@ -308,7 +308,7 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
         if (!readings[i].state.gone)
             fleet_watch_add_gpu(&readings[i], w->ranks[i].pid);
     }
-    fleet_watch_keep(w, readings, at_s, counters);
+    fleet_watch_keep(w, readings, counters);
     fleet_watch_remember(w);
     fleet_watch_pair(w);
     return 0;
@@ -385,6 +385,12 @@ int fleet_watch_ask(struct fleet_watch *w, double wait_s, bool (*stop)(void *arg
         fleet_verdicts_fini(out);
         if (fleet_watch_read(w, true, e) != 0 || fleet_watch_judge(w, out, e) != 0)
             return -1;
+        if (stop && stop(arg))
+            return 0;
+        if (w->time.is_past && w->time.is_last)
+            return 0;
+        if (w->time.is_past)
+            continue;
         /* after the first reading nothing is settled */
         if ((rest != FLEET_WATCH_FIRST_NS && fleet_watch_is_settled(out)) || clock_mono_ns() >= until ||
             !fleet_watch_rest(rest, stop, arg))

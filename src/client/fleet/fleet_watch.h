@@ -27,10 +27,17 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
                                     const struct rank_set *ranks, struct err *e);
 void fleet_watch_free(struct fleet_watch *w);
 
-/* What reads ranks elsewhere: fills the readings of `ranks`, which are unknown before. 0, or -1 with the
- * error. */
+/* Of what time readings are: now, or a moment that is past. */
+struct fleet_watch_time {
+    double at_s;           /* on the monotonic clock */
+    bool is_past, is_last; /* the next one is ready at once; there is none later */
+};
+
+/* What reads ranks elsewhere: fills the readings of `ranks`, which are unknown before; `time` is now. 0, or
+ * -1 with the error. */
 typedef int (*fleet_watch_read_fn)(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
-                                   struct rank_reading *readings, size_t n, struct err *e);
+                                   struct rank_reading *readings, size_t n, struct fleet_watch_time *time,
+                                   struct err *e);
 
 /* Watch ranks that are read by `read`; of `list` the rank, its process (0: missing) and its uptime are taken.
  * NULL without memory. */
@@ -51,7 +58,7 @@ void fleet_watch_note_attached(struct fleet_watch *w);
 int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e);
 
 /* Read and judge until another reading would not change the verdicts, for `wait_s` at most, or until
- * `stop` (NULL: none) returns true. 0, or -1 with the error. */
+ * `stop` (NULL: none) returns true; what is past is read to its end. 0, or -1 with the error. */
 int fleet_watch_ask(struct fleet_watch *w, double wait_s, bool (*stop)(void *arg), void *arg,
                     struct fleet_verdicts *out, struct err *e);
 

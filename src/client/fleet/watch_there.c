@@ -62,7 +62,8 @@ static void watch_there_take(const struct watch_there *w, const struct fleet_ver
 }
 
 static int watch_there_read(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
-                            struct rank_reading *readings, size_t n, struct err *e) {
+                            struct rank_reading *readings, size_t n, struct fleet_watch_time *time,
+                            struct err *e) {
     struct watch_there *w = arg;
     if (counters || !w->is_read) {
         fleet_source_ask_states(w->source, counters);
@@ -71,6 +72,10 @@ static int watch_there_read(void *arg, bool counters, const struct fleet_verdict
             *e = (struct err){.code = ERR_OK};
     }
     w->is_read = false;
+    time->is_past = w->source->is_past;
+    time->is_last = w->source->is_last;
+    if (!isnan(w->source->read_s))
+        time->at_s = w->source->read_s;
     watch_there_take(w, ranks, readings, n);
     return 0;
 }

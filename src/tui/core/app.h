@@ -31,6 +31,7 @@
 #include "tui/keys/action.h"
 #include "tui/model/data.h"
 #include "tui/model/gpus.h"
+#include "tui/model/job_history.h"
 #include "tui/model/log.h"
 #include "tui/theme/theme.h"
 #include "tui/view/grid.h"
@@ -237,8 +238,13 @@ struct app_job_offer {
 
 /* app_job.h: the job whose ranks are watched. */
 struct app_job {
-    char target[512];               /* as it was named; "": none is watched */
-    struct job_shot *shot, *frozen; /* the newest; the one that a frozen view shows. Owned */
+    char target[512];              /* as it was named; "": none is watched */
+    struct job_shot *shot;         /* the newest; owned */
+    struct job_history past;       /* those before it; of a database only what is shown: it has them */
+    struct job_shot *read;         /* of the past, as the database has it; owned */
+    const struct job_shot *frozen; /* what a frozen view shows: one of these */
+    double moment;                 /* of the past, that is shown or being read of a database; NAN: none */
+    bool has_past;                 /* it is a database */
     double arrived_s;
     struct err error; /* why there is no newer one; ERR_OK: there is */
     int32_t rank;     /* that the screens Ranks and Stacks select; -1: none */

@@ -17,6 +17,7 @@
 #include "tui/core/command.h"
 #include "tui/core/header.h"
 #include "tui/core/job_state.h"
+#include "tui/core/job_time.h"
 #include "tui/core/screen.h"
 #include "tui/core/tour.h"
 #include "tui/keys/action.h"
@@ -333,7 +334,10 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
     area.cols -= app_draw_folded_tabs(a, g, area);
     if (a->data.paused) {
         char when[80];
-        app_history_text(a, when, sizeof when);
+        if (job_time_is_shown(a))
+            job_time_put_text(a, when, sizeof when);
+        else
+            app_history_text(a, when, sizeof when);
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " FROZEN ");
         if (*when)
             col += 3 + grid_text(g, area, 0, col + 1, ROLE_STATUS, when);

@@ -19,6 +19,7 @@
 #include "tui/core/app_settings.h"
 #include "tui/core/command.h"
 #include "tui/core/app_draw.h"
+#include "tui/core/job_time.h"
 #include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
 #include "tui/core/tagging.h"
@@ -107,7 +108,7 @@ static void app_input_do(struct app *a, enum action action) {
     struct app_screen *s = app_screen_top(a);
     if (app_screen_act(s, a, action))
         return;
-    if (!app_job_act(a, action) && !app_screen_open(a, action))
+    if (!job_time_act(a, action) && !app_job_act(a, action) && !app_screen_open(a, action))
         (void)(app_history_act(a, action) || app_diff_act(a, action) || tagging_act(a, action) ||
                app_arm_act(a, action) || app_debug_act(a, action) || app_input_act_common(a, action));
 }

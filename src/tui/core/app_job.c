@@ -2,38 +2,86 @@
 /* app_job: see app_job.h. */
 #include "tui/core/app_job.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
+#include "client/fleet/fleet_open.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/job_state.h"
 
 void app_job_watch(struct app *a, const char *target) {
-    snprintf(a->job.target, sizeof a->job.target, "%s", target);
+    struct app_job *j = &a->job;
+    snprintf(j->target, sizeof j->target, "%s", target);
+    j->has_past = fleet_open_is_database(target);
+    j->moment = fleet_open_at(target);
+    if (!isnan(j->moment))
+        data_set_paused(&a->data, true);
     a->host.watch_job(a->host.arg, target);
+}
+
+/* The one before goes to the past. */
+static void app_job_replace(struct app *a, struct job_shot *f) {
+    struct app_job *j = &a->job;
+    struct job_shot *old = j->shot;
+    j->shot = f;
+    if (!old)
+        return;
+    if (a->data.paused && !j->frozen)
+        j->frozen = old;
+    if (job_history_add(&j->past, old, j->frozen, j->has_past ? 0 : JOB_HISTORY_BYTES) == 0)
+        return;
+    if (j->frozen == old)
+        j->frozen = NULL;
+    job_shot_free(old);
 }
 
 void app_job_take(struct app *a, struct job_shot *f) {
     struct app_job *j = &a->job;
-    if (a->data.paused && j->shot && !j->frozen) {
-        j->frozen = j->shot;
+    if (isnan(f->moment)) {
+        app_job_replace(a, f);
+        j->arrived_s = a->now_s;
+    } else if (f->moment == j->moment) {
+        job_shot_free(j->read);
+        j->read = f;
+        j->frozen = f;
     } else {
-        job_shot_free(j->shot);
-        if (!a->data.paused)
-            app_job_unfreeze(a);
+        job_shot_free(f);
+        return;
     }
-    j->shot = f;
-    j->arrived_s = a->now_s;
     j->error = (struct err){.code = ERR_OK};
     app_screen_update_all(a);
 }
 
+void app_job_read(struct app *a, double at_s) {
+    struct strbuf target;
+    struct err e;
+    strbuf_init(&target, 0);
+    if (fleet_open_put_at(a->job.target, at_s, &target, &e) == 0) {
+        a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
+        a->host.watch_job(a->host.arg, strbuf_str(&target));
+    } else
+        app_message(a, true, "%s", e.text);
+    strbuf_fini(&target);
+}
+
 void app_job_unfreeze(struct app *a) {
-    job_shot_free(a->job.frozen);
-    a->job.frozen = NULL;
+    struct app_job *j = &a->job;
+    if (!isnan(j->moment))
+        app_job_read(a, NAN);
+    j->frozen = NULL;
+    job_shot_free(j->read);
+    j->read = NULL;
 }
 
 void app_job_refused(struct app *a, const struct err *why) {
+    struct app_job *j = &a->job;
+    /* another moment stays on the screen */
+    if (!isnan(j->moment) && j->read) {
+        j->moment = j->read->moment;
+        app_message(a, true, "%s", why->text);
+        return;
+    }
     if (a->job.error.code == ERR_OK)
         log_add(a->log, a->epoch_s, LOG_LEVEL_BAD, "%s", why->text);
     a->job.error = *why;
@@ -52,6 +100,10 @@ void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank,
 bool app_job_open(struct app *a, int32_t rank, bool shows) {
     const struct job_shot *f = a->job.shot;
     const struct job_shot_rank *r = job_shot_find(f, rank);
+    if (!isnan(a->job.moment)) {
+        app_refuse(a, "rank %d cannot be opened as it was: Z shows the ranks as they are now", (int)rank);
+        return false;
+    }
     if (!r || r->pid <= 0) {
         app_refuse(a, "rank %d has no process", (int)rank);
         return false;

@@ -29,6 +29,9 @@ void app_job_unfreeze(struct app *a);
 /* The process is a rank of a job, which is not watched yet: it is offered. */
 void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank, int32_t world);
 
+/* Read a moment of the past out of the database, in seconds since the epoch; NAN: the newest from now on. */
+void app_job_read(struct app *a, double at_s);
+
 /* Open a rank in all screens, and show one of them if `shows`. False, with a message: it cannot be
  * opened. */
 bool app_job_open(struct app *a, int32_t rank, bool shows);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time_parse.h"
 #include "client/export/export.h"
 #include "tui/core/app.h"
 #include "tui/core/app_input.h"
@@ -18,10 +19,12 @@
 #include "tui/core/app_debug.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_export.h"
+#include "tui/core/app_history.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/job_state.h"
+#include "tui/core/job_time.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
 #include "tui/core/window.h"
@@ -75,6 +78,21 @@ static void command_complete_target(struct app *app, struct command_choices *out
         snprintf(number, sizeof number, "%d", i + 1);
         command_offer(out, number, targets_name(app, i));
     }
+}
+
+/* ---- :at ---- */
+
+static void command_at(struct app *app, const char *argument) {
+    double at_s;
+    if (!job_state_is_watched(app))
+        app_refuse(app,
+                   ":at is for the ranks of a job, and none is watched; , and . step through what was seen");
+    else if (!*argument)
+        app_set_paused(app, false);
+    else if (!time_parse(argument, strlen(argument), app->epoch_s, &at_s))
+        app_refuse(app, "'%.40s' is not a time (use one " TIME_PARSE_FORMS ")", argument);
+    else
+        job_time_go_to(app, at_s);
 }
 
 /* ---- :rank ---- */
@@ -371,6 +389,7 @@ const struct command_def command_table[] = {
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
     {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
+    {"at", "[TIME]", "all ranks as at 22:13, or 10m ago; empty: now", ANYWHERE, command_at, NULL},
     {"rank", "N", "open a rank of the job that is watched", ANYWHERE, command_rank, command_complete_rank},
     {"diff", "[[A] B|FILE]", "compare window A with B (30s-10s), time before, FILE", ANYWHERE,
      command_diff, command_complete_diff},

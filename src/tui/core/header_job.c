@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "tui/core/job_state.h"
+#include "tui/core/job_time.h"
 #include "tui/view/rank_text.h"
 
 #define HEADER_JOB_GAP 2
@@ -96,7 +97,10 @@ static void header_job_identity(const struct app *a, struct grid *g, struct rect
     if (!f)
         return;
     header_job_ranks(f, g, area, &col);
-    if (!a->data.paused && age >= HEADER_JOB_OLD_S) {
+    if (f->is_final) {
+        job_time_put_clock(a, f->at_s, text, sizeof text);
+        header_job_fact(g, area, &col, ROLE_CONN_WAIT, "ENDED %s", text);
+    } else if (!a->data.paused && age >= HEADER_JOB_OLD_S) {
         text_human_duration(text, sizeof text, age);
         header_job_fact(g, area, &col, ROLE_CONN_WAIT, "DATA %s OLD", text);
     }

@@ -2,13 +2,18 @@
 /* job_state: see job_state.h. */
 #include "tui/core/job_state.h"
 
+#include <math.h>
 #include <string.h>
 
-void job_state_init(struct app_job *j) { j->rank = j->opening = j->opened = j->offer.rank = -1; }
+void job_state_init(struct app_job *j) {
+    j->rank = j->opening = j->opened = j->offer.rank = -1;
+    j->moment = NAN;
+}
 
 void job_state_fini(struct app_job *j) {
     job_shot_free(j->shot);
-    job_shot_free(j->frozen);
+    job_shot_free(j->read);
+    job_history_fini(&j->past);
     tags_fini(&j->tags);
     memset(j, 0, sizeof *j);
 }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/time_parse.h"
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
@@ -76,50 +76,6 @@ void window_let_go(struct app *a) {
 
 /* ---- texts typed ---- */
 
-/* "22:13:20.5", "22:13": the last time with that time of day. */
-static bool window_parse_clock(const char *text, size_t len, double now_s, double *out) {
-    int hour, minute, used = 0;
-    double second = 0;
-    char copy[32];
-    if (len >= sizeof copy)
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    int n = sscanf(copy, "%2d:%2d%n:%lf%n", &hour, &minute, &used, &second, &used);
-    if (n < 2 || used != (int)len || hour < 0 || hour > 23 || minute < 0 || minute > 59 || !(second >= 0) ||
-        second >= 61)
-        return false;
-    time_t now = (time_t)now_s;
-    struct tm tm;
-    if (!localtime_r(&now, &tm))
-        return false;
-    tm.tm_hour = hour;
-    tm.tm_min = minute;
-    tm.tm_sec = 0;
-    tm.tm_isdst = -1;
-    *out = (double)mktime(&tm) + second;
-    if (*out > now_s + WINDOW_DAY_S / 2) /* yesterday's */
-        *out -= WINDOW_DAY_S;
-    return true;
-}
-
-/* "90s", "2m", "1.5h": so long ago. */
-static bool window_parse_ago(const char *text, size_t len, double now_s, double *out) {
-    char copy[32], *end;
-    if (len >= sizeof copy)
-        return false;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    double value = strtod(copy, &end);
-    double unit = strcmp(end, "s") == 0 ? 1 : strcmp(end, "m") == 0 ? 60 : strcmp(end, "h") == 0 ? 3600 : 0;
-    *out = now_s - value * unit;
-    return end != copy && unit > 0 && value >= 0 && isfinite(value);
-}
-
-static bool window_parse_time(const char *text, size_t len, double now_s, double *out) {
-    return window_parse_clock(text, len, now_s, out) || window_parse_ago(text, len, now_s, out);
-}
-
 /* The current time of the samples. */
 static double window_now(const struct app *a) {
     double newest_s = a->data.tally ? sample_store_newest_tick_s(a->data.tally) : NAN;
@@ -146,8 +102,8 @@ static int window_find_name(const char *text) {
 /* "FROM-TO" */
 static bool window_parse_span(const char *text, double now_s, double *from_s, double *to_s) {
     const char *dash = strchr(text, '-');
-    if (!dash || !window_parse_time(text, (size_t)(dash - text), now_s, from_s) ||
-        !window_parse_time(dash + 1, strlen(dash + 1), now_s, to_s))
+    if (!dash || !time_parse(text, (size_t)(dash - text), now_s, from_s) ||
+        !time_parse(dash + 1, strlen(dash + 1), now_s, to_s))
         return false;
     *from_s = nextafter(*from_s, INFINITY); /* a sample has the time at which its interval ends */
     *to_s = nextafter(*to_s, INFINITY);

@@ -26,7 +26,10 @@ static void host_job_leave(struct host_job *h) {
 
 void host_job_watch(struct host_job *h, const char *target) {
     struct err e;
-    host_job_leave(h);
+    if (h->watcher) {
+        job_watcher_watch(h->watcher, target);
+        return;
+    }
     h->watcher = job_watcher_new(target, h->reach, &e);
     if (h->watcher)
         h->watcher_watch = loop_watch_fd(h->loop, job_watcher_fd(h->watcher), host_job_on_news, h, &e);

@@ -114,6 +114,7 @@ struct job_shot *job_shot_new(const struct fleet *f) {
     s->note = job_shot_text(s, f->note);
     s->world = f->world;
     s->at_s = f->taken_at;
+    s->moment = NAN;
     s->hosts = arena_calloc(&s->arena, f->n_nodes + 1, sizeof *s->hosts);
     s->ranks = arena_calloc(&s->arena, f->n_ranks + 1, sizeof *s->ranks);
     s->classes = arena_calloc(&s->arena, f->stacks.n_classes + 1, sizeof *s->classes);
@@ -183,6 +184,11 @@ void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
     if (n_before)
         memcpy(s->verdicts + s->n_verdicts, before, n_before * sizeof *before);
     s->n_verdicts += n_before;
+}
+
+size_t job_shot_bytes(const struct job_shot *s) {
+    return sizeof *s + s->arena.used + s->stacks.cap_nodes * sizeof *s->stacks.nodes +
+           s->stacks.n_ranks * (sizeof *s->stacks.ranks + sizeof *s->stacks.inputs);
 }
 
 void job_shot_free(struct job_shot *s) {

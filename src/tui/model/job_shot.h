@@ -67,6 +67,8 @@ struct job_shot {
     const char *job; /* its name, "train.py-c4f2" */
     int32_t world;   /* ranks that it should have; 0 unknown */
     double at_s;     /* seconds since the epoch */
+    bool is_final;   /* nothing newer comes: the job has ended */
+    double moment;   /* of the past, that was asked for; NAN: it was the newest */
     double rate;     /* steps a second */
     struct job_shot_host *hosts;
     size_t n_hosts;
@@ -86,6 +88,9 @@ struct job_shot *job_shot_new(const struct fleet *f);
 /* Put in what was judged meanwhile, before what is there: what is worth a warning, and whom others wait
  * for. Before anybody has the shot. */
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v);
+
+/* The memory that it takes, in bytes. */
+size_t job_shot_bytes(const struct job_shot *s);
 
 void job_shot_free(struct job_shot *s); /* may be NULL */
 

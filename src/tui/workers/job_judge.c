@@ -134,11 +134,30 @@ static double job_judge_longest(const struct job_shot *s) {
     return longest;
 }
 
+bool job_judge_wants(const struct job_shot *s) { return job_judge_longest(s) >= JOB_JUDGE_BEGIN_S; }
+
+int job_judge_at(const char *target, const struct fleet_reach *reach, struct job_shot *s,
+                 bool (*stop)(void *arg), void *arg) {
+    struct watch_there there;
+    struct fleet_verdicts v = {.n = 0};
+    struct err e;
+    int rc = watch_there_open(&there, target, reach, &e);
+    if (rc == 0)
+        rc = fleet_watch_ask(there.watch, FLEET_WATCH_WAIT_S, stop, arg, &v, &e);
+    if (rc == 0 && stop(arg))
+        rc = -1;
+    if (rc == 0)
+        job_shot_put_verdicts(s, &v);
+    fleet_verdicts_fini(&v);
+    watch_there_close(&there);
+    return rc;
+}
+
 void job_judge_put(struct job_judge *j, struct job_shot *s) {
     double longest = job_judge_longest(s);
     struct fleet_verdicts none = {.n = 0};
     work_lock(&j->work);
-    bool wanted = longest >= (j->is_wanted ? JOB_JUDGE_END_S : JOB_JUDGE_BEGIN_S);
+    bool wanted = j->is_wanted ? longest >= JOB_JUDGE_END_S : job_judge_wants(s);
     if (wanted != j->is_wanted) {
         j->is_wanted = wanted;
         job_judge_set(j, &none);

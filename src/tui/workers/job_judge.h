@@ -6,6 +6,8 @@
 #ifndef TUI_WORKERS_JOB_JUDGE_H
 #define TUI_WORKERS_JOB_JUDGE_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "client/hosts/fleet_reach.h"
 #include "tui/model/job_shot.h"
@@ -21,5 +23,13 @@ void job_judge_free(struct job_judge *j);
 /* Begin to judge if some ranks have waited in a collective for a while, or end that; and put the newest
  * verdicts into the shot. */
 void job_judge_put(struct job_judge *j, struct job_shot *s);
+
+/* Whether ranks have waited in a collective for so long that it is worth to judge. */
+bool job_judge_wants(const struct job_shot *s);
+
+/* Put what was wrong at the moment of the past that `target` names into its shot; `stop`, with `arg`, is asked whether to
+ * give up. 0, or -1: it is not known. */
+int job_judge_at(const char *target, const struct fleet_reach *reach, struct job_shot *s,
+                 bool (*stop)(void *arg), void *arg);
 
 #endif

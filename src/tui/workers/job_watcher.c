@@ -3,53 +3,75 @@
 #include "tui/workers/job_watcher.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/work.h"
 #include "client/fleet/fleet_open.h"
 #include "tui/workers/job_judge.h"
 
+#define JOB_WATCHER_TARGET 1024
 #define JOB_WATCHER_STOP_S 4    /* its judge may take 3 */
 #define JOB_WATCHER_WAIT_MS 100 /* until it sees that it is to end */
+#define JOB_WATCHER_READ_S 30.0 /* for a moment of the past to be read */
 
 struct job_watcher {
     struct work work;
-    char target[512];
     const struct fleet_reach *reach;
     /* With the lock. */
+    char target[JOB_WATCHER_TARGET];
+    unsigned changes;      /* of the target */
     struct job_shot *shot; /* the newest that was not taken */
     struct err error;      /* ERR_OK: none, or it was taken */
 };
 
-static void job_watcher_put(struct job_watcher *w, struct job_shot *shot, const struct err *error) {
+/* What is watched, as long as the target stays. */
+struct job_watching {
+    struct job_watcher *watcher;
+    char target[JOB_WATCHER_TARGET];
+    unsigned changes;
+    double moment; /* of the past; NAN: none */
+};
+
+/* It ends, or has another target. */
+static bool job_watching_ends(void *arg) {
+    struct job_watching *one = arg;
+    struct job_watcher *w = one->watcher;
     work_lock(&w->work);
-    job_shot_free(w->shot);
-    w->shot = shot;
-    w->error = *error;
+    bool ends = w->work.stop || w->changes != one->changes;
     work_unlock(&w->work);
-    work_notify(&w->work);
+    return ends;
 }
 
-static bool job_watcher_ends(struct job_watcher *w) {
+/* The shot is taken over; NULL with an error. */
+static void job_watching_put(struct job_watching *one, struct job_shot *shot, const struct err *error) {
+    struct job_watcher *w = one->watcher;
+    if (shot)
+        shot->moment = one->moment;
     work_lock(&w->work);
-    bool stop = w->work.stop;
-    work_unlock(&w->work);
-    return stop;
-}
-
-static void job_watcher_run(void *arg) {
-    struct job_watcher *w = arg;
-    struct err e = {.code = ERR_OK};
-    enum err_code before = ERR_OK;
-    struct fleet_source *source = fleet_open(w->target, w->reach, &e);
-    if (!source) {
-        job_watcher_put(w, NULL, &e);
-        return;
+    bool is_old = w->changes != one->changes;
+    if (!is_old) {
+        job_shot_free(w->shot);
+        w->shot = shot;
+        w->error = *error;
     }
-    struct job_judge *judge = job_judge_new(w->target, w->reach, &e); /* without one there are no verdicts */
-    while (!job_watcher_ends(w)) {
+    work_unlock(&w->work);
+    if (is_old)
+        job_shot_free(shot);
+    else
+        work_notify(&w->work);
+}
+
+/* The ranks as they are now, again and again. */
+static void job_watching_follow(struct job_watching *one, struct fleet_source *source) {
+    const struct fleet_reach *reach = one->watcher->reach;
+    enum err_code before = ERR_OK;
+    struct err e;
+    struct job_judge *judge = job_judge_new(one->target, reach, &e); /* without one there are no verdicts */
+    while (!job_watching_ends(one)) {
         struct pollfd p = {.fd = fleet_source_fd(source), .events = POLLIN};
         if (poll(&p, 1, JOB_WATCHER_WAIT_MS) <= 0)
             continue;
@@ -57,14 +79,59 @@ static void job_watcher_run(void *arg) {
         const struct err *error = fleet_source_error(source);
         struct job_shot *shot =
             changed && error->code == ERR_OK ? job_shot_new(fleet_source_get(source)) : NULL;
+        if (shot)
+            shot->is_final = source->is_final;
         if (shot && judge)
             job_judge_put(judge, shot);
         if (shot || (error->code != ERR_OK && before == ERR_OK))
-            job_watcher_put(w, shot, error);
+            job_watching_put(one, shot, error);
         before = error->code;
     }
     job_judge_free(judge);
-    fleet_source_close(source);
+}
+
+/* The ranks at a moment: at once, and again with what was wrong then. */
+static void job_watching_show(struct job_watching *one, struct fleet_source *source) {
+    struct err e = {.code = ERR_OK};
+    int rc = fleet_source_fill(source, 1, JOB_WATCHER_READ_S, job_watching_ends, one, &e);
+    struct job_shot *shot = rc == 0 ? job_shot_new(fleet_source_get(source)) : NULL;
+    bool is_judged = shot && job_judge_wants(shot);
+    if (rc == 0 && !shot)
+        err_set(&e, ERR_FAILED, "out of memory for the ranks of the job");
+    job_watching_put(one, shot, &e);
+    shot = is_judged ? job_shot_new(fleet_source_get(source)) : NULL;
+    if (shot && job_judge_at(one->target, one->watcher->reach, shot, job_watching_ends, one) == 0)
+        job_watching_put(one, shot, &e);
+    else
+        job_shot_free(shot);
+}
+
+static void job_watcher_run(void *arg) {
+    struct job_watcher *w = arg;
+    struct job_watching one = {.watcher = w};
+    for (;;) {
+        struct err e = {.code = ERR_OK};
+        work_lock(&w->work);
+        bool stop = w->work.stop;
+        one.changes = w->changes;
+        memcpy(one.target, w->target, sizeof one.target);
+        work_unlock(&w->work);
+        if (stop)
+            return;
+        one.moment = fleet_open_at(one.target);
+        struct fleet_source *source = fleet_open(one.target, w->reach, &e);
+        if (!source)
+            job_watching_put(&one, NULL, &e);
+        else if (isnan(one.moment))
+            job_watching_follow(&one, source);
+        else
+            job_watching_show(&one, source);
+        fleet_source_close(source);
+        work_lock(&w->work);
+        while (!w->work.stop && w->changes == one.changes)
+            work_wait(&w->work, WORK_FOREVER);
+        work_unlock(&w->work);
+    }
 }
 
 struct job_watcher *job_watcher_new(const char *target, const struct fleet_reach *reach, struct err *e) {
@@ -88,6 +155,17 @@ void job_watcher_free(struct job_watcher *w) {
         return;
     job_shot_free(w->shot);
     free(w);
+}
+
+void job_watcher_watch(struct job_watcher *w, const char *target) {
+    work_lock(&w->work);
+    snprintf(w->target, sizeof w->target, "%s", target);
+    w->changes++;
+    job_shot_free(w->shot);
+    w->shot = NULL;
+    w->error = (struct err){.code = ERR_OK};
+    work_wake(&w->work);
+    work_unlock(&w->work);
 }
 
 int job_watcher_fd(const struct job_watcher *w) { return w->work.fd; }

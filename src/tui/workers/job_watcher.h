@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_watcher: follows all ranks of a job on a thread of its own, which merges what the relays of its
- * hosts report. The loop gets a finished copy about once a second, and waits for nothing.
+ * hosts report. The loop gets a finished copy about once a second, and waits for nothing. Of a target with a
+ * moment of the past (fleet_open_at) it gets that, and once more where something was wrong then.
  */
 #ifndef TUI_WORKERS_JOB_WATCHER_H
 #define TUI_WORKERS_JOB_WATCHER_H
@@ -14,6 +15,9 @@ struct job_watcher;
 
 /* Watch the job that `target` names; `reach` outlives the watcher. NULL with the error. */
 struct job_watcher *job_watcher_new(const char *target, const struct fleet_reach *reach, struct err *e);
+
+/* Watch that target from now on; what was read of the one before is dropped. */
+void job_watcher_watch(struct job_watcher *w, const char *target);
 
 /* The watcher ends; a thread that is stuck is abandoned. */
 void job_watcher_free(struct job_watcher *w);
