@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -432,6 +433,35 @@ int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg
     free(line);
     fclose(f);
     return rc;
+}
+
+pid_t procfs_parse_lock(const char *line, dev_t dev, ino_t inode, bool *is_it) {
+    unsigned major_number, minor_number;
+    unsigned long long number;
+    int pid;
+    if (sscanf(line, "%*u: FLOCK %*31s WRITE %d %x:%x:%llu ", &pid, &major_number, &minor_number, &number) !=
+            4 ||
+        pid <= 0)
+        return 0;
+    *is_it = major_number == major(dev) && minor_number == minor(dev) && number == inode;
+    return (pid_t)pid;
+}
+
+int procfs_holds_lock(pid_t pid, dev_t dev, ino_t inode) {
+    FILE *f = fopen("/proc/locks", "re");
+    if (!f)
+        return -1;
+    char line[256];
+    bool has_some = false, is_it = false;
+    pid_t holder = 0;
+    while (!is_it && fgets(line, sizeof line, f)) {
+        holder = procfs_parse_lock(line, dev, inode, &is_it);
+        has_some |= holder == pid;
+    }
+    fclose(f);
+    if (is_it)
+        return holder == pid;
+    return has_some ? -1 : 0;
 }
 
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out) {

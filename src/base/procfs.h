@@ -135,6 +135,11 @@ struct procfs_syscall {
 };
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
 
+/* Whether a process holds a file exclusively by flock, as /proc/locks has it, which lists locks of processes that are
+ * seen here: 1 it does; 0 another one does, or it holds no file like that; -1 not known: nothing is listed, or numbers
+ * of files are not those of stat. */
+int procfs_holds_lock(pid_t pid, dev_t dev, ino_t inode);
+
 /* What /proc hides from this user. */
 enum procfs_hiding {
     PROCFS_HIDES_NOTHING = 0,
@@ -152,5 +157,8 @@ int procfs_parse_stat(const char *text, struct procfs_stat *out);
 int procfs_parse_status(const char *text, struct procfs_status *out);
 int procfs_parse_map(const char *line, struct procfs_map *out);
 int procfs_parse_syscall(const char *text, struct procfs_syscall *out);
+
+/* The holder of an exclusive flock, and whether it is of that file. 0: another kind of line. */
+pid_t procfs_parse_lock(const char *line, dev_t dev, ino_t inode, bool *is_it);
 
 #endif

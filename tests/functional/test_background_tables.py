@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that the agent always writes: what is in them, that they outlive the job, and that nothing of them is left where they should not be."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -185,6 +186,38 @@ def test_nothing_is_kept_if_so_wished(job, data_dir):  # noqa: F811
     assert "probing.max_memory" in status["collect_note"]
     assert not status["tables"].get("name") and status["always_hz"] == 0
     assert folder_of(data_dir, j.pid) is None
+
+
+def test_tables_of_another_process_of_that_pid(job, probing, data_dir, ptrace):  # noqa: F811
+    """Two processes of one pid, each in a container, may start in the same hundredth of a second and write to one folder."""
+    def steps(pid):
+        answer = probing("-t", str(pid), "query", "--no-inject", "--json", "SELECT count(*) AS n FROM python.samples")
+        return answer.json()["rows"][0]["n"] if answer.status == 0 else answer.stderr
+
+    def pretend(copy):
+        """A folder that this process writes, newer than the job's."""
+        shutil.copytree(folder, copy)
+        for path in [copy, *(os.path.join(copy, name) for name in os.listdir(copy))]:
+            os.utime(path, (time.time() + 3600, time.time() + 3600))
+        fd = os.open(copy, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        return fd
+
+    j, bare = job(env=ALWAYS), job(env=ALWAYS)
+    j.do("spawn('hot', hot_loop)")
+    j.start()
+    folder = begun(j, data_dir)
+    with open(f"/proc/{bare.pid}/stat", encoding="ascii") as stat:
+        start = stat.read().rpartition(")")[2].split()[19]
+    locked = [pretend(folder + "-2"), pretend(os.path.join(data_dir, f"{bare.pid}-{start}"))]
+    try:
+        copied = len(ring_file.read(folder + "-2", "python.samples"))
+        wait_until(lambda: steps(j.pid) > copied + 5, 60, "rows that the copy does not have")
+        found = steps(bare.pid)
+        assert found == 0 or "it needs an agent in the process" in found
+    finally:
+        for fd in locked:
+            os.close(fd)
 
 
 def test_a_folder_that_cannot_be_written_is_passed_over(job, tmp_path):  # noqa: F811

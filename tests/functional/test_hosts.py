@@ -114,8 +114,8 @@ def test_screen_while_hosts_come_and_go(hosts, screen, probing_top):  # noqa: F8
     s.shell(shlex.join(map(str, hosts.client(probing_top.path, "--hosts", "node0"))))
     s.wait_for("w waits ", 60)
     for victims in (relays, lambda: hosts.hub.processes("ssh", "node0")):
-        old = relays()
-        os.kill(victims()[0], signal.SIGKILL)
+        old = wait_until(relays, 60, "a relay")
+        os.kill(wait_until(victims, 60, "what is to be killed")[0], signal.SIGKILL)
         wait_until(lambda old=old: relays() and not set(relays()) & set(old), 60, "another relay")
     s.wait_for("w waits ", 60)
     hosts.cut("node0")

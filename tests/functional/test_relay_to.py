@@ -222,7 +222,7 @@ def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, rela
     trained.target.process.wait()
     ring = ring_of(trained, "python.steps")
     assert count(clickhouse, trained) < total(ring)
-    relay(clickhouse.url())
+    relay(clickhouse.url(), trained.name)
     wait_until(lambda: count(clickhouse, trained) == total(ring), 60, "its last steps")
     compare(clickhouse, trained, "python.steps", ring)
 
@@ -307,11 +307,11 @@ def test_who_is_refused_at_the_start(probing, clickhouse, relay, monkeypatch):
     assert "there is no table 'python.nonsense'" in refused(clickhouse.url(), "--tables", "python.nonsense")
     assert "not an address of loopback" in refused(clickhouse.url(), "--metrics", "0.0.0.0:9100")
     assert "the name of the job" in refused(clickhouse.url(), "--job", "a\nb")
-    one = relay(clickhouse.url())
+    one = relay(clickhouse.url(), "--no-inject")  # all jobs of this machine, other tests' too
     one.wait(lambda state: state["writing"], "a relay")
     assert "another relay of this user already writes" in refused(clickhouse.url())
     monkeypatch.setenv("PROBING_CLICKHOUSE_PASSWORD", "its secret")
-    two = relay(clickhouse.url("writer"), env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"] + "2"})
+    two = relay(clickhouse.url("writer"), "--no-inject", env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"] + "2"})
     with open(f"/proc/{two.process.pid}/cmdline", "rb") as file:
         assert b"its secret" not in file.read()
 
@@ -360,7 +360,7 @@ def test_jobs_of_others_are_left_alone(probing, clickhouse, idle, relay, wait_un
 def test_one_name_is_for_one_job(probing, clickhouse, idle, relay):
     schema(probing, clickhouse)
     idle(), idle()
-    one = relay(clickhouse.url(), "--job", "mine")
+    one = relay(clickhouse.url(), "--job", "mine", "--no-inject")
     state = one.wait(lambda state: state["error"], "the error")
     assert re.search(r"--job names one job, and \d+ are here", state["error"]) and not state["writing"] and state["ranks"] == 0
 

@@ -33,6 +33,8 @@ static void fuzz_procfs(const char *text) {
     (void)procfs_parse_stat(text, &stat);
     (void)procfs_parse_status(text, &status);
     (void)procfs_parse_map(text, &map);
+    bool is_it;
+    (void)procfs_parse_lock(text, 1, 1, &is_it);
     (void)procfs_parse_syscall(text, &sc);
     static const gid_t group = 5;
     (void)procfs_parse_hiding(text, 1000, &group, 1);

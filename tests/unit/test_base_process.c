@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/file.h>
+#include <sys/sysmacros.h>
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -86,6 +88,44 @@ static void test_map_line(void **state) {
     assert_int_equal(procfs_parse_map("7f00-7f10 rw-p 00000000 00:00 0 \n", &m), 0);
     assert_string_equal(m.path, "");
     assert_int_equal(procfs_parse_map("zz", &m), -1);
+}
+
+static void test_lock_line(void **state) {
+    dev_t dev = makedev(0xfe, 0x1a);
+    bool is_it = false;
+    static const char *const others[] = {"12: FLOCK  ADVISORY  READ 4242 fe:1a:131073 0 EOF\n",
+                                         "12: -> FLOCK  ADVISORY  WRITE 4242 fe:1a:131073 0 EOF\n",
+                                         "12: POSIX  ADVISORY  WRITE 4242 fe:1a:131073 0 EOF\n",
+                                         "12: FLOCK  ADVISORY  WRITE 0 fe:1a:131073 0 EOF\n", ""};
+    (void)state;
+    assert_int_equal(
+        procfs_parse_lock("12: FLOCK  ADVISORY  WRITE 4242 fe:1a:131073 0 EOF\n", dev, 131073, &is_it), 4242);
+    assert_true(is_it);
+    assert_int_equal(
+        procfs_parse_lock("12: FLOCK  ADVISORY  WRITE 4242 fe:1a:13107 0 EOF\n", dev, 131073, &is_it), 4242);
+    assert_false(is_it);
+    assert_int_equal(
+        procfs_parse_lock("12: FLOCK  ADVISORY  WRITE 4242 fe:1b:131073 0 EOF\n", dev, 131073, &is_it), 4242);
+    assert_false(is_it);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(procfs_parse_lock(others[i], dev, 131073, &is_it), 0);
+}
+
+/* A process holds the files that it has locked, and no others. */
+static void test_locks(void **state) {
+    char path[] = "/tmp/probing-lock-XXXXXX";
+    struct stat st;
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    unlink(path);
+    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 1);
+    assert_int_equal(procfs_holds_lock(getppid(), st.st_dev, st.st_ino), 0);
+    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino + 1), -1);
+    close(fd);
+    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 0);
 }
 
 static void test_syscall_line(void **state) {
@@ -429,6 +469,8 @@ int main(void) {
         cmocka_unit_test(test_stat_with_hostile_comm),
         cmocka_unit_test(test_status_fields),
         cmocka_unit_test(test_map_line),
+        cmocka_unit_test(test_lock_line),
+        cmocka_unit_test(test_locks),
         cmocka_unit_test(test_syscall_line),
         cmocka_unit_test(test_ourselves),
         cmocka_unit_test(test_syscall_of_a_sleeping_thread),

@@ -23,6 +23,7 @@
 #define RINGS_MAX_TIDS 65536
 
 struct rings_search {
+    pid_t outer; /* of a live process; 0: none */
     int64_t pid;
     uint64_t start_ticks; /* 0: any */
     uid_t owner;          /* of the folder being searched */
@@ -31,9 +32,18 @@ struct rings_search {
     bool others; /* tables of a user other than best's were found too */
 };
 
+/* Another process of this pid that started in the same tick, in another container, may have a folder here. Whose it
+ * is shows who holds its lock. */
+static bool rings_is_of_another(const char *path, pid_t pid) {
+    struct stat st;
+    return lstat(path, &st) == 0 && procfs_holds_lock(pid, st.st_dev, st.st_ino) == 0;
+}
+
 static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
     struct rings_search *s = arg;
     if (entry->pid != s->pid || (s->start_ticks && entry->start_ticks != s->start_ticks))
+        return 0;
+    if (s->outer && entry->alive && rings_is_of_another(entry->path, s->outer))
         return 0;
     /* Anyone may name a folder after any pid: our own tables come before those of others,
      * however new these are. */
@@ -75,8 +85,11 @@ int rings_find(pid_t pid, struct rings_place *out) {
     struct rings_owner owner;
     if (rings_owner(pid, &owner) != 0)
         return 0;
-    struct rings_search s = {
-        .pid = owner.pid, .start_ticks = owner.start_ticks, .owner = (uid_t)owner.uid, .best = out};
+    struct rings_search s = {.outer = pid,
+                             .pid = owner.pid,
+                             .start_ticks = owner.start_ticks,
+                             .owner = (uid_t)owner.uid,
+                             .best = out};
     for (int i = 0; i < RING_DIR_BASES; i++) {
         char base[RING_DIR_PATH], path[RING_DIR_PATH + 32];
         if (rings_base(&owner, i, base) != 0)
