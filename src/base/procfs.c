@@ -447,7 +447,7 @@ pid_t procfs_parse_lock(const char *line, dev_t dev, ino_t inode, bool *is_it) {
     return (pid_t)pid;
 }
 
-int procfs_holds_lock(pid_t pid, dev_t dev, ino_t inode) {
+int procfs_has_lock(pid_t pid, dev_t dev, ino_t inode) {
     FILE *f = fopen("/proc/locks", "re");
     if (!f)
         return -1;

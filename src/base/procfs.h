@@ -138,7 +138,7 @@ int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
 /* Whether a process holds a file exclusively by flock, as /proc/locks has it, which lists locks of processes that are
  * seen here: 1 it does; 0 another one does, or it holds no file like that; -1 not known: nothing is listed, or numbers
  * of files are not those of stat. */
-int procfs_holds_lock(pid_t pid, dev_t dev, ino_t inode);
+int procfs_has_lock(pid_t pid, dev_t dev, ino_t inode);
 
 /* What /proc hides from this user. */
 enum procfs_hiding {

@@ -119,13 +119,13 @@ static void test_locks(void **state) {
     int fd = mkstemp(path);
     assert_true(fd >= 0 && fstat(fd, &st) == 0);
     unlink(path);
-    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 0);
+    assert_int_equal(procfs_has_lock(getpid(), st.st_dev, st.st_ino), 0);
     assert_int_equal(flock(fd, LOCK_EX), 0);
-    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 1);
-    assert_int_equal(procfs_holds_lock(getppid(), st.st_dev, st.st_ino), 0);
-    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino + 1), -1);
+    assert_int_equal(procfs_has_lock(getpid(), st.st_dev, st.st_ino), 1);
+    assert_int_equal(procfs_has_lock(getppid(), st.st_dev, st.st_ino), 0);
+    assert_int_equal(procfs_has_lock(getpid(), st.st_dev, st.st_ino + 1), -1);
     close(fd);
-    assert_int_equal(procfs_holds_lock(getpid(), st.st_dev, st.st_ino), 0);
+    assert_int_equal(procfs_has_lock(getpid(), st.st_dev, st.st_ino), 0);
 }
 
 static void test_syscall_line(void **state) {

@@ -36,7 +36,7 @@ struct rings_search {
  * is shows who holds its lock. */
 static bool rings_is_of_another(const char *path, pid_t pid) {
     struct stat st;
-    return lstat(path, &st) == 0 && procfs_holds_lock(pid, st.st_dev, st.st_ino) == 0;
+    return lstat(path, &st) == 0 && procfs_has_lock(pid, st.st_dev, st.st_ino) == 0;
 }
 
 static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
