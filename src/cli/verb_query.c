@@ -583,7 +583,7 @@ static int query_open_job(struct query_task *q, struct query_job *j, bool lists,
     fleet_tables_init(&j->tables, j->source);
     verdict_tables_set_source(&j->verdicts, j->source);
     rc = database_add_tables(j->d, j->tables.providers, FLEET_TABLE_COUNT, e);
-    if (rc == 0 && !j->far)
+    if (rc == 0)
         rc = database_add_tables(j->d, j->verdicts.providers, VERDICT_TABLE_COUNT, e);
     return rc;
 }
@@ -601,7 +601,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     }
     rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
-    verdict_tables_init(&j.verdicts, j.name);
+    verdict_tables_init(&j.verdicts, j.name, &j.reach);
     if (rc == 0 && q.options.engine) {
         rc = query_pass(&q, &j, out, e);
         verdict_tables_fini(&j.verdicts);

@@ -137,6 +137,9 @@ def test_a_moment_of_the_past(probing, engine, past):
     # it is known since when, though nobody watched: they have stood there for 18 s
     assert 15 <= found["verdicts"][0]["since_s"] <= 21
     assert verdict(55).ok().stdout.startswith("MOVING")
+    sql = "SELECT v.code, v.ranks, g.behind, r.host FROM cluster.verdicts v JOIN cluster.groups g ON g.pg = v.pg JOIN cluster.ranks r ON r.rank = v.ranks"
+    assert probing("query", "-t", at(engine, past + 38), sql, "--json", timeout=60).ok().json()["rows"] == [
+        {"code": "HUNG", "ranks": "17", "behind": "17", "host": "gpu2"}]
     # one answer, and no second one follows
     assert verdict(38, "--watch").stdout.count("HUNG RANK 17") == 1
     rows = probing("cluster", "ranks", at(engine, past + 38), "--format", "ndjson").ok().stdout.splitlines()

@@ -227,6 +227,9 @@ def test_verdict(tmp_path, build_dir, torch_python, wait_until, probing, ptrace)
 
         verdict = wait_until(judged, 120)
         assert (verdict["ranks"], verdict["waiting"], verdict["func"]) == ("3", "0-2", "stuck")
+        # the same by SQL, beside other tables
+        sql = "SELECT v.code, v.ranks, r.host, g.behind FROM cluster.verdicts v JOIN cluster.ranks r ON r.rank = v.ranks JOIN cluster.groups g ON g.pg = v.pg"
+        assert rows(probing("cluster", "query", sql, *at, "--json", timeout=90)) == [{"code": "HUNG", "ranks": "3", "host": "n1", "behind": "3"}]
         (tmp_path / "n1.pid").unlink()
         done = probing("cluster", "verdict", *at, "--json", timeout=90)
         assert done.status == 0 and "no news from n1" in done.stderr

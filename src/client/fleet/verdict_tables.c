@@ -3,9 +3,12 @@
 #include "client/fleet/verdict_tables.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "client/jobs/jobs_here.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/pace.h"
 #include "store/ring/ring.h"
 
@@ -175,7 +178,23 @@ static int verdict_tables_put_group(const struct fleet_verdict_group *g, struct 
 
 static bool verdict_tables_stop(void *arg) { return sql_sink_cancelled(arg); }
 
+/* The ranks of hosts, or of a database: all of them, whichever the target names. */
+static int verdict_tables_open_there(struct verdict_tables *t, struct err *e) {
+    const char *ranks = fleet_open_find_ranks(t->target);
+    char *job = strndup(t->target, ranks ? (size_t)(ranks - t->target) : strlen(t->target));
+    if (!job)
+        return err_set(e, ERR_FAILED, "out of memory for the verdicts");
+    int rc = watch_there_open(&t->there, job, t->reach, e);
+    free(job);
+    if (rc != 0)
+        watch_there_close(&t->there);
+    t->watch = t->there.watch;
+    return rc;
+}
+
 static int verdict_tables_open(struct verdict_tables *t, struct err *e) {
+    if (fleet_open_is_far(t->target, t->reach))
+        return verdict_tables_open_there(t, e);
     struct jobs_here here;
     struct rank_set ranks = {.n = 0};
     const struct job *job =
@@ -231,8 +250,8 @@ static const struct ring_table_def verdict_tables_defs[VERDICT_TABLE_COUNT] = {
                               .columns = group_columns},
 };
 
-void verdict_tables_init(struct verdict_tables *t, const char *target) {
-    *t = (struct verdict_tables){.target = target};
+void verdict_tables_init(struct verdict_tables *t, const char *target, const struct fleet_reach *reach) {
+    *t = (struct verdict_tables){.target = target, .reach = reach};
     for (size_t i = 0; i < VERDICT_TABLE_COUNT; i++) {
         t->sources[i] = (struct verdict_table_source){.owner = t, .table = (enum verdict_table)i};
         t->providers[i] = (struct sql_provider){
@@ -244,6 +263,9 @@ void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *so
 
 void verdict_tables_fini(struct verdict_tables *t) {
     fleet_verdicts_fini(&t->verdicts);
-    fleet_watch_free(t->watch);
+    if (t->there.source)
+        watch_there_close(&t->there);
+    else
+        fleet_watch_free(t->watch);
     *t = (struct verdict_tables){.target = NULL};
 }

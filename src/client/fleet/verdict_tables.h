@@ -12,13 +12,16 @@
 
 #include "client/fleet/fleet_source.h"
 #include "client/fleet/fleet_watch.h"
+#include "client/fleet/watch_there.h"
 #include "store/sql/sql.h"
 
 enum verdict_table { VERDICT_TABLE_VERDICTS, VERDICT_TABLE_GROUPS, VERDICT_TABLE_COUNT };
 
 struct verdict_tables {
-    const char *target; /* names the job, as jobs_here_choose understands it */
+    const char *target; /* names the job, as fleet_open understands it */
+    const struct fleet_reach *reach;
     struct fleet_watch *watch;
+    struct watch_there there;    /* has the watch, if the ranks are read by others */
     struct fleet_source *source; /* NULL: steps are not read */
     struct fleet_verdicts verdicts;
     uint64_t judged_ns; /* 0: not yet */
@@ -29,8 +32,8 @@ struct verdict_tables {
     struct sql_provider providers[VERDICT_TABLE_COUNT];
 };
 
-/* Nothing is read yet; `target` outlives it. */
-void verdict_tables_init(struct verdict_tables *t, const char *target);
+/* Nothing is read yet; `target` and `reach` outlive it. */
+void verdict_tables_init(struct verdict_tables *t, const char *target, const struct fleet_reach *reach);
 
 /* The ranks of the same job, for their steps; it outlives the tables. */
 void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *source);
