@@ -5,7 +5,8 @@ docs/img/demo.svg, which moves: a terminal in which the fault of examples/slow_t
 
 usage: tools/pictures.py [--build DIR] [--python PATH] [--out DIR] [--warm-up S] [NAME ...]
 
-The jobs and the screens are real. Needs tmux, Chromium, and a Python with torch.
+The jobs and the screens are real, but for the 10,000 ranks: their rows are made by tests/cluster/engine_ranks.py. Needs tmux, Chromium, a
+Python with torch, and for these ranks clickhouse-server.
 """
 
 import argparse
@@ -56,8 +57,9 @@ DEMO_STEPS = [
     (["Escape", "o"], r"float\(field\)[\s\S]*\d%|\d%[\s\S]*float\(field\)", 6.0, "o: its source, with the share of each line. Parse once, or use worker processes."),
 ]
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
+MANY = "ranks-10000"  # 10,000 ranks of a database, as they were when one of them hung
 REPORT = "report"  # of `probing report`: the beginning of the page, as Chromium shows it
-NAMES = (*PICTURES, *JOB_PICTURES, FLAMEGRAPH, REPORT, DEMO)
+NAMES = (*PICTURES, *JOB_PICTURES, FLAMEGRAPH, REPORT, DEMO, MANY)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -204,6 +206,30 @@ def draw_job(args, folder, job, places):
             terminal.end()
 
 
+def draw_many(args, folder):
+    """One of them hangs for 20 s; what the relays of 1,250 hosts would have written."""
+    sys.path.append(os.path.join(ROOT, "tests", "functional"))
+    from clickhouse import Server
+    from engine_ranks import Job
+    shutil.rmtree(os.path.join(folder, "clickhouse"), ignore_errors=True)
+    server = Server(os.path.join(folder, "clickhouse"))
+    server.start()
+    try:
+        subprocess.run([os.path.join(args.build, "probing"), "cluster", "init", server.url()], check=True, stdout=subprocess.DEVNULL)
+        job, began = Job(server.ask, "llama-71c0", ranks=10000), float(int(time.time()) - 120)
+        job.hang(4711, began + 15)
+        for second in range(36):
+            job.second(began + second)
+        terminal = Terminal(folder, MANY, [os.path.join(args.build, "probing-top"), f"{server.url(job='llama-71c0')}&at=@{began + 35}"])
+        try:
+            terminal.wait_for(r"HUNG RANK 4711: ", 120)
+            write_picture(args, MANY, screenshot.picture(terminal.screen([]), COLUMNS))
+        finally:
+            terminal.end()
+    finally:
+        server.kill()
+
+
 def draw_demo(args, folder, job, places):
     """What a terminal shows while DEMO_STEPS are typed, four times a second, at the speed at which it happened."""
     frames, folder = [], os.path.join(folder, DEMO)  # with settings of its own
@@ -291,7 +317,9 @@ def main():
     if set(args.names) & set(JOB_PICTURES):
         with hung(args, folder) as job:
             draw_job(args, folder, job, places)
-    if set(args.names) - set(JOB_PICTURES) - {DEMO}:
+    if MANY in args.names:
+        draw_many(args, folder)
+    if set(args.names) - set(JOB_PICTURES) - {DEMO, MANY}:
         with training(args, folder, "train.py") as job:
             draw(args, folder, job, places)
             if FLAMEGRAPH in args.names:

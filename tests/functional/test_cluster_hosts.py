@@ -3,6 +3,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -82,6 +83,10 @@ class Hosts:
         self.ssh = folder / "ssh"
         self.ssh.write_text(SSH.format(folder=folder, build=build))
         self.ssh.chmod(0o755)
+        # not that of another job of this machine: by it a relay outside of the namespaces knows which job a rank is of
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
         for host in range(n):
             # agents listen in /tmp by their pids, which are the same on all hosts
             sockets = f"/tmp/probing-{os.getuid()}"
@@ -96,7 +101,7 @@ class Hosts:
                 "MASTER_ADDR": master,
                 "OMP_NUM_THREADS": "1",
                 "GLOO_SOCKET_IFNAME": "lo",
-                "MASTER_PORT": "29511",
+                "MASTER_PORT": port,
             }
             self.processes.append(
                 subprocess.Popen(

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+#include "base/hash.h"
+#include "base/table.h"
 #include "client/engine/engine_schema.h"
 #include "client/fleet/engine_jobs.h"
 
@@ -17,6 +20,17 @@
 #define ENGINE_TABLES_FRONT 3   /* columns rank, host, pid of a definition */
 #define ENGINE_TABLES_RANKS 256 /* that a statement names one by one */
 #define ENGINE_TABLES_TEXT 65536
+#define ENGINE_TABLES_ID_BITS                                                                                \
+    40 /* of a number with a meaning in its process alone: above them is the process's */
+#define ENGINE_TABLES_PROCESSES ((size_t)1 << 22)
+#define ENGINE_TABLES_MADE_US 1000000U /* the rings of an agent are made within that, one after the other */
+
+/* A process with an agent: one that is loaded again numbers its stacks from the beginning. */
+struct engine_process {
+    int64_t rank, pid;
+    uint64_t host;           /* hash of its name */
+    uint64_t from_us, to_us; /* when its rings were made, as far as they were seen */
+};
 
 struct engine_source {
     struct engine_tables *owner;
@@ -25,6 +39,7 @@ struct engine_source {
     struct ring_column_def columns[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS + 1];
     const struct row_column
         *stored[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS]; /* of each column of the definition */
+    bool is_id[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS];  /* a number with a meaning in its process alone */
 };
 
 struct engine_tables {
@@ -34,6 +49,9 @@ struct engine_tables {
     struct engine_source *sources[ENGINE_TABLES_MAX];
     struct sql_provider providers[ENGINE_TABLES_MAX];
     size_t n;
+    struct engine_process *processes;
+    size_t n_processes, cap_processes;
+    struct table by_process;
 };
 
 /* ---- a scan ---- */
@@ -41,9 +59,10 @@ struct engine_tables {
 struct engine_scan {
     const struct engine_source *source;
     struct sql_sink *sink;
-    struct row_column columns[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS];
+    struct row_column columns[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS + 1];
     size_t column_of[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS]; /* -> column of the definition */
     size_t n;
+    bool has_ids; /* behind the columns is when the ring of the row was made */
     union ring_value unknown[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS];
     struct strbuf pending;
     size_t bytes;
@@ -74,6 +93,45 @@ static union ring_value engine_value(enum ring_type type, const struct row_value
     return out;
 }
 
+/* The number of a row's process. -1 without memory, or there are too many. */
+static int64_t engine_number_process(struct engine_tables *t, const union ring_value *row, uint64_t made_us) {
+    const struct engine_process new = {.rank = row[0].i,
+                                       .host = hash_fnv_text(HASH_FNV_START, row[1].s ? row[1].s : ""),
+                                       .pid = row[2].i,
+                                       .from_us = made_us,
+                                       .to_us = made_us};
+    uint64_t hash = hash_mix(new.host ^ hash_mix((uint64_t) new.rank << 32 ^ (uint64_t) new.pid));
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&t->by_process, hash, &at)) != TABLE_NONE;) {
+        struct engine_process *p = &t->processes[i];
+        if (p->rank != new.rank || p->pid != new.pid || p->host != new.host ||
+            made_us + ENGINE_TABLES_MADE_US < p->from_us || made_us > p->to_us + ENGINE_TABLES_MADE_US)
+            continue;
+        p->from_us = made_us < p->from_us ? made_us : p->from_us;
+        p->to_us = made_us > p->to_us ? made_us : p->to_us;
+        return i;
+    }
+    if (t->n_processes == ENGINE_TABLES_PROCESSES ||
+        grow_array(&t->processes, sizeof *t->processes, t->n_processes + 1, &t->cap_processes) != 0 ||
+        table_add(&t->by_process, hash, (uint32_t)t->n_processes) != 0)
+        return -1;
+    t->processes[t->n_processes] = new;
+    return (int64_t)t->n_processes++;
+}
+
+/* Make numbers of stacks and the like those of the job. */
+static void engine_scope_ids(struct engine_scan *s, union ring_value *row, const struct row_value *made) {
+    int64_t number =
+        engine_number_process(s->source->owner, row, made->kind == ROW_INT ? (uint64_t)made->i : 0);
+    for (size_t i = 0; i < s->n; i++) {
+        union ring_value *v = &row[s->column_of[i]];
+        if (!s->source->is_id[s->column_of[i]] || v->i == RING_INT_NULL)
+            continue;
+        bool is_known = number >= 0 && v->i >= 0 && v->i < (int64_t)1 << ENGINE_TABLES_ID_BITS;
+        v->i = is_known ? number << ENGINE_TABLES_ID_BITS | v->i : RING_INT_NULL;
+    }
+}
+
 static int engine_put_row(struct engine_scan *s, const struct row_value *values) {
     union ring_value row[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS];
     char *text = s->text;
@@ -82,12 +140,14 @@ static int engine_put_row(struct engine_scan *s, const struct row_value *values)
     for (size_t i = 0; i < s->n; i++)
         row[s->column_of[i]] =
             engine_value(s->source->columns[s->column_of[i]].type, &values[i], &text, &left);
+    if (s->has_ids)
+        engine_scope_ids(s, row, &values[s->n]);
     return sql_sink_put(s->sink, row);
 }
 
 static int engine_take(void *arg, const void *data, size_t len) {
     struct engine_scan *s = arg;
-    struct row_value values[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS];
+    struct row_value values[ENGINE_TABLES_FRONT + RING_MAX_COLUMNS + 1];
     s->bytes += len;
     s->is_full = s->bytes > ENGINE_TABLES_BYTES;
     s->is_ended = sql_sink_cancelled(s->sink);
@@ -96,7 +156,7 @@ static int engine_take(void *arg, const void *data, size_t len) {
     s->is_bad = strbuf_add(&s->pending, data, len) != 0;
     struct row_reader rows = {.data = s->pending.data, .len = s->pending.len};
     int rc = 0;
-    while (!s->is_bad && (rc = row_binary_get_row(&rows, s->columns, s->n, values)) == 1)
+    while (!s->is_bad && (rc = row_binary_get_row(&rows, s->columns, s->n + s->has_ids, values)) == 1)
         if (engine_put_row(s, values) != 0) {
             s->is_ended = true;
             return -1;
@@ -107,6 +167,15 @@ static int engine_take(void *arg, const void *data, size_t len) {
     memmove(s->pending.data, s->pending.data + rows.at, rows.len - rows.at);
     s->pending.len -= rows.at;
     return 0;
+}
+
+static const struct row_column *engine_stored(const struct engine_table *t, const char *name) {
+    if (t->alias && strcmp(t->alias, name) == 0)
+        name = "ts";
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return &t->columns[i];
+    return NULL;
 }
 
 /* ---- its statement ---- */
@@ -155,13 +224,15 @@ static void engine_put_wanted(const struct engine_source *s, const struct sql_wa
     if (is_text)
         engine_http_put_text(sql, w->equal_text);
     else
-        strbuf_addf(sql, "%" PRId64, w->equal);
+        strbuf_addf(sql, "%" PRId64,
+                    s->is_id[w->equal_column] ? w->equal & (((int64_t)1 << ENGINE_TABLES_ID_BITS) - 1)
+                                              : w->equal);
 }
 
 /* True if the limit is for rows that SQL takes all of. */
 static bool engine_is_exact(const struct engine_source *s, const struct sql_wanted *w) {
     bool equal =
-        w->equal_column < 0 || (s->stored[w->equal_column] &&
+        w->equal_column < 0 || (s->stored[w->equal_column] && !s->is_id[w->equal_column] &&
                                 (s->stored[w->equal_column]->type == ROW_STRING) == (w->equal_text != NULL));
     return equal && w->min_us == INT64_MIN && w->max_us == INT64_MAX &&
            (!w->ranks || w->n_ranks <= ENGINE_TABLES_RANKS);
@@ -178,7 +249,12 @@ static void engine_put_statement(const struct engine_source *s, struct engine_sc
         strbuf_adds(sql, scan->n ? ", " : "SELECT ");
         engine_http_put_name(sql, s->stored[i]->name);
         scan->columns[scan->n] = *s->stored[i];
+        scan->has_ids |= s->is_id[i];
         scan->column_of[scan->n++] = i;
+    }
+    if (scan->has_ids) {
+        scan->columns[scan->n] = *engine_stored(s->table, "created_us");
+        strbuf_adds(sql, ", created_us");
     }
     strbuf_adds(sql, " FROM ");
     engine_http_put_name(sql, engine_http_address(s->owner->http)->database);
@@ -238,15 +314,6 @@ static int engine_scan_table(void *arg, uint64_t columns, struct sql_sink *sink,
 
 /* ---- which there are ---- */
 
-static const struct row_column *engine_stored(const struct engine_table *t, const char *name) {
-    if (t->alias && strcmp(t->alias, name) == 0)
-        name = "ts";
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->columns[i].name, name) == 0)
-            return &t->columns[i];
-    return NULL;
-}
-
 static int engine_add_table(struct engine_tables *t, const struct engine_table *table) {
     static const struct ring_column_def front[ENGINE_TABLES_FRONT] = {
         {.name = "rank", .type = RING_INT64, .help = "rank of the process"},
@@ -271,6 +338,9 @@ static int engine_add_table(struct engine_tables *t, const struct engine_table *
         if (c->type == RING_ENUM)
             s->columns[n] = (struct ring_column_def){
                 .name = c->name, .type = RING_TEXT, .help = c->help, .unit = c->unit};
+        s->is_id[n] = c->type == RING_ID;
+        if (s->is_id[n])
+            s->columns[n].type = RING_INT64;
         n++;
     }
     for (size_t i = 0; i < n; i++)
@@ -321,6 +391,8 @@ void engine_tables_free(struct engine_tables *t) {
     engine_http_close(t->http);
     for (size_t i = 0; i < ENGINE_TABLES_MAX; i++)
         free(t->sources[i]);
+    free(t->processes);
+    table_fini(&t->by_process);
     free(t);
 }
 
