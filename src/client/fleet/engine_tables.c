@@ -23,7 +23,7 @@
 #define ENGINE_TABLES_ID_BITS                                                                                \
     40 /* of a number with a meaning in its process alone: above them is the process's */
 #define ENGINE_TABLES_PROCESSES ((size_t)1 << 22)
-#define ENGINE_TABLES_MADE_US 1000000U /* the rings of an agent are made within that, one after the other */
+#define ENGINE_TABLES_APART_US 1000000U /* the rings of an agent are made within that, one after the other */
 
 /* A process with an agent: one that is loaded again numbers its stacks from the beginning. */
 struct engine_process {
@@ -105,7 +105,7 @@ static int64_t engine_number_process(struct engine_tables *t, const union ring_v
     for (uint32_t i; (i = table_next(&t->by_process, hash, &at)) != TABLE_NONE;) {
         struct engine_process *p = &t->processes[i];
         if (p->rank != new.rank || p->pid != new.pid || p->host != new.host ||
-            made_us + ENGINE_TABLES_MADE_US < p->from_us || made_us > p->to_us + ENGINE_TABLES_MADE_US)
+            made_us + ENGINE_TABLES_APART_US < p->from_us || made_us > p->to_us + ENGINE_TABLES_APART_US)
             continue;
         p->from_us = made_us < p->from_us ? made_us : p->from_us;
         p->to_us = made_us > p->to_us ? made_us : p->to_us;
