@@ -159,6 +159,14 @@ def test_a_time_that_is_none(probing, text):
     assert done.status == 2 and f"'{text}' is not a time" in done.stderr
 
 
+def test_the_past_is_exported(engine, past, probing_top):
+    ago = f"{time.time() - past - 38:.0f}s"
+    shown = probing_top(engine.url(job=JOB) + f"&at={ago}", "--export", "txt", "--screen", "ranks", "--cols", "120").ok().stdout
+    assert "64/64 ranks" in shown and "all_reduce" in shown
+    rows = probing_top(at(engine, past + 38), "--export", "json", "--screen", "ranks").ok().json()["rows"]
+    assert len(rows) == 64 and sum(row["state"] == "collective" for row in rows) == 63
+
+
 def test_the_past_on_the_screen(engine, past, screen, probing_top):
     def clock(second):
         return time.strftime("%H:%M:%S", time.localtime(past + second))

@@ -454,7 +454,9 @@ static void test_earlier_in_a_database(void **state) {
     fixture_press(a, "Z");
     assert_string_equal(fake_host_take().job, "clickhouse://h/p?job=x");
     fixture_hides(a, 24, 80, "HUNG");
-    /* it begins at a moment */
+    /* it begins at a moment, which stays the same */
+    app_job_watch(a, "clickhouse://h/p?job=x&at=10m");
+    assert_true(strstr(fake_host_take().job, "&at=@1") && !isnan(a->job.moment));
     app_job_watch(a, "clickhouse://h/p?job=x&at=@5");
     take_at(a, JOB_FIXTURE_HUNG, 5, 5);
     fixture_shows(a, 24, 80, "FROZEN");

@@ -10,14 +10,27 @@
 #include "tui/core/app_screen.h"
 #include "tui/core/job_state.h"
 
+void app_job_read(struct app *a, double at_s) {
+    struct strbuf target;
+    struct err e;
+    strbuf_init(&target, 0);
+    if (fleet_open_put_at(a->job.target, at_s, &target, &e) == 0) {
+        a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
+        a->host.watch_job(a->host.arg, strbuf_str(&target));
+    } else
+        app_message(a, true, "%s", e.text);
+    strbuf_fini(&target);
+}
+
 void app_job_watch(struct app *a, const char *target) {
     struct app_job *j = &a->job;
     snprintf(j->target, sizeof j->target, "%s", target);
     j->has_past = fleet_open_is_database(target);
-    j->moment = fleet_open_at(target);
-    if (!isnan(j->moment))
+    double at_s = fleet_open_at(target);
+    if (!isnan(at_s))
         data_set_paused(&a->data, true);
-    a->host.watch_job(a->host.arg, target);
+    /* "10m ago" is a fixed time from here on */
+    app_job_read(a, at_s);
 }
 
 /* The one before goes to the past. */
@@ -51,18 +64,6 @@ void app_job_take(struct app *a, struct job_shot *f) {
     }
     j->error = (struct err){.code = ERR_OK};
     app_screen_update_all(a);
-}
-
-void app_job_read(struct app *a, double at_s) {
-    struct strbuf target;
-    struct err e;
-    strbuf_init(&target, 0);
-    if (fleet_open_put_at(a->job.target, at_s, &target, &e) == 0) {
-        a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
-        a->host.watch_job(a->host.arg, strbuf_str(&target));
-    } else
-        app_message(a, true, "%s", e.text);
-    strbuf_fini(&target);
 }
 
 void app_job_unfreeze(struct app *a) {
