@@ -74,7 +74,9 @@ def test_what_is_written(job, data_dir):  # noqa: F811
         status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
     assert abs(process["rss_bytes"] - int(status["VmRSS"].split()[0]) * 1024) < 16 << 20
     assert process["threads"] == int(status["Threads"])
-    assert process["fds"] == j.do("look()")["fds"] - 1  # the one that lists them
+    # counted more seldom where that takes long
+    counted = [row["fds"] for row in ring_file.read(folder, "system.process_history") if row["fds"] is not None]
+    assert counted[-1] == j.do("look()")["fds"] - 1  # the one that lists them
     memory = ring_file.read(folder, "python.memory")[-1]
     assert memory["rss_mb"] > 1 and memory["gpu_allocated_mb"] is None
     threads = [t for t in ring_file.read(folder, "system.threads_history") if t["timestamp"] == process["timestamp"]]

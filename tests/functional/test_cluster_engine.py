@@ -163,8 +163,9 @@ def test_the_past_is_exported(engine, past, probing_top):
     ago = f"{time.time() - past - 38:.0f}s"
     shown = probing_top(engine.url(job=JOB) + f"&at={ago}", "--export", "txt", "--screen", "ranks", "--cols", "120").ok().stdout
     assert "64/64 ranks" in shown and "all_reduce" in shown
-    rows = probing_top(at(engine, past + 38), "--export", "json", "--screen", "ranks").ok().json()["rows"]
-    assert len(rows) == 64 and sum(row["state"] == "collective" for row in rows) == 63
+    answer = probing_top(at(engine, past + 38), "--export", "json", "--screen", "ranks").ok().json()
+    assert answer["timestamp"] == past + 38
+    assert len(answer["ranks"]) == 64 and sum(row["state"] == "collective" for row in answer["ranks"]) == 63
 
 
 def test_the_past_on_the_screen(engine, past, screen, probing_top):
