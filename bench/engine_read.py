@@ -7,8 +7,8 @@ usage: bench/engine_read.py [--build DIR] [--ranks N] [--seconds S] [--keys N] [
 watch   probing-top on Ranks while relays (tests/cluster/engine_ranks.py) write each second: refresh_s between two pictures of new rows,
         key_to_paint_ms with them, CPU of the program in percent of a core, resident memory
 hang    a rank stops: seconds from the fault until `cluster verdict --watch` names it, which rank, and a silent host that is named
-rows    N rows of steps (36,000,000: 10,000 ranks, an hour), made by the server: `cluster ranks` and `cluster verdict` of the newest moment, in
-        seconds
+rows    N rows of steps (36,000,000: 10,000 ranks, an hour), made by the server: `cluster ranks` and `cluster verdict` of the newest moment, and
+        a verdict of the past, in seconds
 
 Needs clickhouse-server. Figures are of a quiet machine; `load` says whether it was.
 """
@@ -121,15 +121,14 @@ def rows(args, server):
     steps = args.rows // args.ranks
     job.started = now - steps
     job.put_stacks(now)
-    job.put_hosts(now)
-    for _ in range(3):
-        job.put_ranks(now)
     for first in range(0, steps, 60):
         job.put_steps(job.started + min(first + 60, steps), 60)
     url = server.url(job=NAME)
-    return {"steps": server.number("SELECT count() FROM probing.python_steps"),
-            "ranks": timed(f"{args.build}/probing", "cluster", "ranks", url, "-d", "0"),
-            "verdict": timed(f"{args.build}/probing", "cluster", "verdict", url)}
+    with Writer(job):  # it goes on
+        return {"steps": server.number("SELECT count() FROM probing.python_steps"),
+                "ranks": timed(f"{args.build}/probing", "cluster", "ranks", url, "-d", "0"),
+                "verdict": timed(f"{args.build}/probing", "cluster", "verdict", url),
+                "past": timed(f"{args.build}/probing", "cluster", "verdict", f"{url}&at=@{time.time() - 2:.0f}")}
 
 
 def main():

@@ -123,6 +123,19 @@ static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank
     return (ssize_t)n;
 }
 
+/* No rank is known. */
+static int watch_there_refuse(const struct watch_there *w, struct err *e) {
+    struct strbuf silent;
+    strbuf_init(&silent, 0);
+    fleet_source_put_silent(w->source, &silent);
+    if (silent.len)
+        err_set(e, ERR_ATTACH, "there is no news of job %s: %.300s", w->job, strbuf_str(&silent));
+    else
+        err_set(e, ERR_ATTACH, "no process of these hosts is a rank of job %s", w->job);
+    strbuf_fini(&silent);
+    return -1;
+}
+
 static int watch_there_begin(struct watch_there *w, struct err *e) {
     struct fleet_states s;
     size_t cap = WATCH_THERE_MISSING;
@@ -146,7 +159,7 @@ static int watch_there_begin(struct watch_there *w, struct err *e) {
     free(list);
     free(hosts);
     if (n == 0)
-        return err_set(e, ERR_ATTACH, "no process of these hosts is a rank of job %s", w->job);
+        return watch_there_refuse(w, e);
     return w->watch ? 0 : err_set(e, ERR_FAILED, "out of memory for the ranks");
 }
 
