@@ -108,7 +108,11 @@ class Hosts:
                     ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait"], env=env
                 )
             )
-        wait_until(lambda: len(list(folder.glob("ready.*"))) == 2 * n, 120)
+        try:
+            wait_until(lambda: len(list(folder.glob("ready.*"))) == 2 * n, 120)
+        except BaseException:
+            self.stop()
+            raise
         for host, process in enumerate(self.processes):
             (folder / f"n{host}.pid").write_text(str(children_of(process.pid)[0]))
         self.via = f"{self.ssh} {{host}} {{relay}}"
