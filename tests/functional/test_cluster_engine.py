@@ -111,7 +111,7 @@ def test_a_job_that_has_ended(probing, probing_top, engine):
 @pytest.fixture
 def past(engine):
     """A minute of a job, two days ago: from second 20 to 40 all ranks wait for rank 17. The time of its first second."""
-    written_job, began = Job(engine.ask, JOB, ranks=64), float(int(time.time() - 2 * 86400))
+    written_job, began = Job(engine.ask, JOB, ranks=64), float(int(time.time() - 47.5 * 3600))  # "1d23h behind" for half an hour
     for second in range(60):
         if second == 20:
             written_job.hang(17, began + 20)
