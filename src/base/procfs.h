@@ -136,8 +136,8 @@ struct procfs_syscall {
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
 
 /* Whether a process holds a file exclusively by flock, as /proc/locks has it, which lists locks of processes that are
- * seen here: 1 it does; 0 another one does, or it holds no file like that; -1 not known: nothing is listed, or numbers
- * of files are not those of stat. */
+ * seen here: 1 it does; 0 another one does, or it holds no file like that; -1 not known: there is no list, or of the
+ * files that it holds none has the numbers of stat, which differ on some file systems. */
 int procfs_has_lock(pid_t pid, dev_t dev, ino_t inode);
 
 /* What /proc hides from this user. */

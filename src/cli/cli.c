@@ -82,7 +82,7 @@ int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char 
     return rc;
 }
 
-void cli_note_silent(const struct fleet_source *l) {
+void cli_note_fleet(const struct fleet_source *l) {
     struct strbuf text;
     strbuf_init(&text, CLI_NOTE_BYTES);
     fleet_source_put_silent(l, &text);

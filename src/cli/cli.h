@@ -157,7 +157,7 @@ int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char 
 struct fleet_source;
 
 /* Print on stderr what is to be known of the fleet: hosts that gave no news, a moment that is not now. */
-void cli_note_silent(const struct fleet_source *l);
+void cli_note_fleet(const struct fleet_source *l);
 
 struct tables_there;
 

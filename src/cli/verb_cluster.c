@@ -151,7 +151,7 @@ static int cluster_put_hosts(const struct cli_options *o, const struct fleet_rea
         }
     }
     if (rc == 0)
-        cli_note_silent(l);
+        cli_note_fleet(l);
     size_t lacking = fleet_links_count_lacking(l);
     fleet_source_close(l);
     if (lacking)

@@ -132,7 +132,7 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
     if (rc == 0)
         rc = stacks_put(fleet_source_get(l), counts, format, (double)(clock_mono_ns() - began) / 1e9, out, e);
     if (rc == 0)
-        cli_note_silent(l);
+        cli_note_fleet(l);
     stack_counts_free(counts);
     fleet_source_close(l);
     fleet_reach_fini(&reach);

@@ -454,7 +454,7 @@ static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_
     fleet_source_put_silent(c->there.source, &text);
     uint64_t now = text.len ? hash_fnv_text(HASH_FNV_START, strbuf_str(&text)) : 0;
     if (now && now != *last)
-        cli_note_silent(c->there.source);
+        cli_note_fleet(c->there.source);
     *last = now;
     strbuf_fini(&text);
 }
@@ -540,19 +540,19 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     /* what they do before anything is done to them */
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
-    bool is_past = rc == 0 && c.there.source && c.there.source->is_past;
+    /* of what is past there is one verdict */
+    bool follows = c.options->watch && !(c.there.source && c.there.source->is_past);
     if (rc == 0 && inject && !c.is_database)
         rc = c.there.source ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
     /* that goes on until the job ends */
-    if (rc == 0 && c.options->watch && !is_past)
+    if (rc == 0 && follows)
         cluster_verdict_note_refused(&c);
     if (rc == 0)
-        rc = c.options->watch && !is_past ? cluster_verdict_follow(&c, out, e)
-                                          : cluster_verdict_once(&c, out, e);
+        rc = follows ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
     if (rc >= 0)
         cluster_verdict_note_refused(&c);
-    if (rc >= 0 && c.there.source && !c.options->watch)
-        cli_note_silent(c.there.source);
+    if (rc >= 0 && c.there.source && !follows)
+        cli_note_fleet(c.there.source);
     cluster_verdict_close(&c);
     return rc;
 }

@@ -622,7 +622,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     if (rc != 0 && query_there)
         tables_there_explain(query_there, e);
     if (rc == 0 && j.far && j.source && !query_there)
-        cli_note_silent(j.source);
+        cli_note_fleet(j.source);
     tables_there_free(query_there);
     query_there = NULL;
     engine_tables_free(j.engine);

@@ -147,6 +147,8 @@ def test_a_moment_of_the_past(probing, engine, past):
     assert len(states) == 64 and states.count("collective") == 63
     clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(past + 38))
     assert "all_reduce" in probing("cluster", "stacks", engine.url(job=JOB) + f"&at={clock}").ok().stdout
+    nodes = probing("cluster", "nodes", at(engine, past + 38))
+    assert "gpu7" in nodes.ok().stdout and time.strftime("the job at %d %b %H:%M:%S", time.localtime(past + 38)) in nodes.stderr
     # after its end it is shown at its end, before its begin there is nothing
     assert "no rows come any longer" in probing("cluster", "ranks", at(engine, past + 3600), "-d", "0").stderr
     before = probing("cluster", "ranks", at(engine, past - 7200))

@@ -46,7 +46,8 @@ int engine_states_add_group(struct engine_states *s, uint32_t host, double ts,
 /* Add what is known of ranks of which there is no reading, if it is not older than `from`. */
 void engine_states_add_ranks(struct engine_states *s, const struct fleet_hosts *hosts, double from);
 
-/* Put them in order; `at`: the moment they are of, `at_s`: the same on the monotonic clock. Counters that are not of a rank's newest reading are left out. */
+/* Put them in order; `at`: the moment they are of, `at_s`: the same on the monotonic clock. Counters that are not of a
+ * rank's newest reading are left out. */
 void engine_states_sort(struct engine_states *s, size_t n_hosts, double at, double at_s);
 
 /* Those of a host. */

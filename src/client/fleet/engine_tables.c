@@ -20,8 +20,8 @@
 #define ENGINE_TABLES_FRONT 3   /* columns rank, host, pid of a definition */
 #define ENGINE_TABLES_RANKS 256 /* that a statement names one by one */
 #define ENGINE_TABLES_TEXT 65536
-#define ENGINE_TABLES_ID_BITS                                                                                \
-    40 /* of a number with a meaning in its process alone: above them is the process's */
+/* Of a number with a meaning in its process alone: above them is the process's. */
+#define ENGINE_TABLES_ID_BITS 40
 #define ENGINE_TABLES_PROCESSES ((size_t)1 << 22)
 #define ENGINE_TABLES_APART_US 1000000U /* the rings of an agent are made within that, one after the other */
 
@@ -95,16 +95,16 @@ static union ring_value engine_value(enum ring_type type, const struct row_value
 
 /* The number of a row's process. -1 without memory, or there are too many. */
 static int64_t engine_number_process(struct engine_tables *t, const union ring_value *row, uint64_t made_us) {
-    const struct engine_process new = {.rank = row[0].i,
-                                       .host = hash_fnv_text(HASH_FNV_START, row[1].s ? row[1].s : ""),
-                                       .pid = row[2].i,
-                                       .from_us = made_us,
-                                       .to_us = made_us};
-    uint64_t hash = hash_mix(new.host ^ hash_mix((uint64_t) new.rank << 32 ^ (uint64_t) new.pid));
+    const struct engine_process seen = {.rank = row[0].i,
+                                        .host = hash_fnv_text(HASH_FNV_START, row[1].s ? row[1].s : ""),
+                                        .pid = row[2].i,
+                                        .from_us = made_us,
+                                        .to_us = made_us};
+    uint64_t hash = hash_mix(seen.host ^ hash_mix((uint64_t)seen.rank << 32 ^ (uint64_t)seen.pid));
     size_t at = TABLE_BEGIN;
     for (uint32_t i; (i = table_next(&t->by_process, hash, &at)) != TABLE_NONE;) {
         struct engine_process *p = &t->processes[i];
-        if (p->rank != new.rank || p->pid != new.pid || p->host != new.host ||
+        if (p->rank != seen.rank || p->pid != seen.pid || p->host != seen.host ||
             made_us + ENGINE_TABLES_APART_US < p->from_us || made_us > p->to_us + ENGINE_TABLES_APART_US)
             continue;
         p->from_us = made_us < p->from_us ? made_us : p->from_us;
@@ -115,7 +115,7 @@ static int64_t engine_number_process(struct engine_tables *t, const union ring_v
         grow_array(&t->processes, sizeof *t->processes, t->n_processes + 1, &t->cap_processes) != 0 ||
         table_add(&t->by_process, hash, (uint32_t)t->n_processes) != 0)
         return -1;
-    t->processes[t->n_processes] = new;
+    t->processes[t->n_processes] = seen;
     return (int64_t)t->n_processes++;
 }
 

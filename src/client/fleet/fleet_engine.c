@@ -140,7 +140,7 @@ struct fleet_engine {
     struct table stacks; /* numbers of `ids`, whose frames are known */
     int64_t *ids;
     size_t n_ids, cap_ids;
-    double ended_at; /* the job's last row, if it does not go on; NAN */
+    double shown_at; /* the moment that is shown, if it is past: that of the address, or the job's end; NAN */
     double behind_s; /* the next states are of so long before the moment */
     double base_s;   /* that moment on the monotonic clock of the states */
     double ahead_s;  /* the server's clock is ahead of this host's */
@@ -280,7 +280,7 @@ static int engine_find_end(struct fleet_engine *g, double last, struct err *e) {
     int rc = engine_rows_read_number(g->http, strbuf_str(&sql), &newest, e);
     strbuf_fini(&sql);
     if (rc == 0)
-        g->ended_at = newest > last ? newest : last;
+        g->shown_at = newest > last ? newest : last;
     return rc;
 }
 
@@ -292,11 +292,12 @@ static int engine_find_job(struct fleet_engine *g, struct err *e) {
     if (engine_jobs_choose(g->http, g->address.job, g->job, sizeof g->job, &last, e) != 0)
         return -1;
     double now = clock_epoch_s() + g->ahead_s;
-    g->ended_at = NAN;
+    g->shown_at = NAN;
     if (last < now - ENGINE_HOSTS_NEW_S && engine_find_end(g, last, e) != 0)
         return -1;
-    if (g->address.at > now) /* it has not come yet: the newest */
-        g->address.at = NAN;
+    /* one that has not come yet is now, and after its end a job is shown at its end */
+    if (g->address.at <= now)
+        g->shown_at = fmin(g->address.at, isnan(g->shown_at) ? INFINITY : g->shown_at);
     g->is_checked = true;
     return 0;
 }
@@ -486,14 +487,8 @@ static int engine_read_states(struct fleet_engine *g, struct engine_batch *b, bo
     return 0;
 }
 
-/* The moment that is shown, if it is past: the one of the address, or the end of the job. NAN: none. */
-static double engine_shown_at(const struct fleet_engine *g) {
-    return isnan(g->address.at) ? g->ended_at
-                                : fmin(g->address.at, isnan(g->ended_at) ? INFINITY : g->ended_at);
-}
-
 static int engine_read_at(struct fleet_engine *g, struct engine_batch *b, struct err *e) {
-    bool past = !isnan(engine_shown_at(g));
+    bool past = !isnan(g->shown_at);
     double to = past ? b->at : b->at + ENGINE_AHEAD_S, newest = -INFINITY;
     if (g->is_first || b->at - g->hosts_at >= ENGINE_HOSTS_NEXT_S) {
         double from = b->at - (g->is_first ? ENGINE_HOSTS_S : ENGINE_HOSTS_NEW_S);
@@ -525,14 +520,13 @@ static void engine_clock_text(double at, char *buf, size_t cap) {
 static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, struct err *e) {
     if (engine_read_clock(g, e) != 0 || (!g->is_checked && engine_find_job(g, e) != 0))
         return -1;
-    double moment = engine_shown_at(g);
-    bool past = !isnan(moment);
-    b->at = past ? moment - g->behind_s : clock_epoch_s() + g->ahead_s;
+    bool past = !isnan(g->shown_at);
+    b->at = past ? g->shown_at - g->behind_s : clock_epoch_s() + g->ahead_s;
     if (engine_read_at(g, b, e) != 0)
         return -1;
     if (past && !b->n_ranks && g->behind_s > 0) { /* the job had not begun then */
         g->behind_s = 0;
-        b->at = moment;
+        b->at = g->shown_at;
         if (engine_read_at(g, b, e) != 0)
             return -1;
     }
@@ -540,7 +534,7 @@ static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, struc
         char clock[48];
         engine_clock_text(b->at, clock, sizeof clock);
         snprintf(b->note, sizeof b->note, "%s %s",
-                 isnan(g->address.at) || moment < g->address.at
+                 isnan(g->address.at) || g->shown_at < g->address.at
                      ? "no rows come any longer: the job at its last ones,"
                      : "the job at",
                  clock);
@@ -615,7 +609,7 @@ static void engine_run(void *arg) {
             retry_ns = 0;
             g->n_ranks = b->n_ranks;
         }
-        bool fixed = !failed && !isnan(engine_shown_at(g));
+        bool fixed = !failed && !isnan(g->shown_at);
         b->is_final = fixed;
         engine_give(g, b);
         engine_rest(g, began, retry_ns, fixed);
@@ -895,7 +889,7 @@ static struct fleet_source *engine_open(const char *target, const struct fleet_r
     g->source.kind = &fleet_engine_kind;
     g->source.fd = g->work.fd;
     g->reads_states = work != NULL;
-    g->ended_at = g->source.read_s = NAN;
+    g->shown_at = g->source.read_s = NAN;
     g->behind_s = g->reads_states ? ENGINE_REPLAY_S : 0;
     g->base_s = (double)clock_mono_ns() / 1e9;
     g->states_at = g->times_at = -INFINITY;

@@ -14,7 +14,10 @@ void app_job_read(struct app *a, double at_s) {
     struct strbuf target;
     struct err e;
     strbuf_init(&target, 0);
-    if (fleet_open_put_at(a->job.target, at_s, &target, &e) == 0) {
+    int rc = fleet_open_put_at(a->job.target, at_s, &target, &e);
+    if (rc == 0 && (target.failed || target.len >= sizeof a->job.target))
+        rc = err_set(&e, ERR_USAGE, "the address of the job is too long");
+    if (rc == 0) {
         a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
         a->host.watch_job(a->host.arg, strbuf_str(&target));
     } else

@@ -85,8 +85,7 @@ static void command_complete_target(struct app *app, struct command_choices *out
 static void command_at(struct app *app, const char *argument) {
     double at_s;
     if (!job_state_is_watched(app))
-        app_refuse(app,
-                   ":at is for the ranks of a job, and none is watched; , and . step through what was seen");
+        app_refuse(app, ":at needs a job whose ranks are watched; , and . step through snapshots");
     else if (!*argument)
         app_set_paused(app, false);
     else if (!time_parse(argument, strlen(argument), app->epoch_s, &at_s))

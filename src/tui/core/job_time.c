@@ -38,9 +38,7 @@ void job_time_go_to(struct app *a, double at_s) {
     } else if (f)
         job_time_show(a, f);
     else
-        app_message(
-            a, true,
-            "nothing is kept of that time: a job's past is here from when it is watched, and in a database");
+        app_message(a, true, "nothing is kept of that time: the past begins when ranks are watched");
 }
 
 static void job_time_step(struct app *a, int step) {

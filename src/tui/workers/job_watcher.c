@@ -13,7 +13,7 @@
 #include "client/fleet/fleet_open.h"
 #include "tui/workers/job_judge.h"
 
-#define JOB_WATCHER_TARGET 1024
+#define JOB_WATCHER_TARGET 512
 #define JOB_WATCHER_STOP_S 4    /* its judge may take 3 */
 #define JOB_WATCHER_WAIT_MS 100 /* until it sees that it is to end */
 #define JOB_WATCHER_READ_S 30.0 /* for a moment of the past to be read */
