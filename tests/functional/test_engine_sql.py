@@ -8,13 +8,14 @@ import sqlite3
 
 import pytest
 
+import test_cluster_hosts
 from clickhouse import clickhouse_fixture  # noqa: F401 (a fixture)
 from test_cluster_query_hosts import JOINS, key_of, rank_pids, rows, statements, statements_of, training, with_query  # noqa: F401 (fixtures)
 from test_relay_to import name_of, own_state, relay  # noqa: F401 (fixtures)
 
 __all__ = ["own_state", "relay", "training", "with_query"]
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [test_cluster_hosts.pytestmark, pytest.mark.timeout(400)]
 
 
 def value_of(kind, column, text, rank):
