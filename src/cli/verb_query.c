@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/engine_tables.h"
+#include "client/fleet/job_database.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/tables_there.h"
@@ -431,7 +432,6 @@ static int query_finish(struct query_task *q, int rc, struct database *d, struct
         output_write(NULL, out, &none);
         query_print_notes();
     }
-    database_close(d);
     return rc;
 }
 
@@ -455,6 +455,7 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
     if (rc == 0) {
         rc = cli_open_database(o, addr, q.options.no_inject, &d, e);
         rc = query_finish(&q, rc, d, out, e);
+        database_close(d);
     }
     query_end(&q);
     return rc;
@@ -513,9 +514,9 @@ static int query_put_catalog(const struct query_task *q, struct database *d, con
 struct query_job {
     struct fleet_reach reach;
     char name[QUERY_JOB_MAX];
-    struct fleet_source *source;  /* NULL: nothing of a fleet is read */
-    struct engine_tables *engine; /* of a database; NULL */
-    bool far;                     /* its ranks are not processes of this host */
+    bool far;                      /* its ranks are not processes of this host */
+    struct job_database *database; /* of a server, whose are `source` and `d`; NULL */
+    struct fleet_source *source;   /* NULL: nothing of a fleet is read */
     struct fleet_tables tables;
     struct verdict_tables verdicts;
     struct database *d;
@@ -529,11 +530,14 @@ static int query_open_there(struct query_task *q, struct query_job *j, struct er
     return j->d ? tables_there_add(query_there, j->d, e) : -1;
 }
 
-/* The tables of a database, and with --map nothing else than for processes here. */
-static int query_open_engine(struct query_task *q, struct query_job *j, struct err *e) {
-    j->engine = engine_tables_new(j->name, q->options.timeout_s, e);
-    j->d = j->engine ? database_open(e) : NULL;
-    return j->d ? engine_tables_add(j->engine, j->d, e) : -1;
+static int query_open_database(struct query_task *q, struct query_job *j, const char *text, struct err *e) {
+    j->database = job_database_open(j->name, q->options.timeout_s, e);
+    if (!j->database)
+        return -1;
+    j->d = job_database_get(j->database);
+    int rc = job_database_begin(j->database, text, e);
+    j->source = job_database_source(j->database);
+    return rc;
 }
 
 /* The statement as it is, by the server alone. */
@@ -555,10 +559,12 @@ static int query_pass(const struct query_task *q, const struct query_job *j, str
 
 static int query_open_job(struct query_task *q, struct query_job *j, bool lists, struct err *e) {
     const char *text = q->options.map ? q->options.map : strbuf_str(&q->text);
-    bool fleet =
-        lists || fleet_tables_is_read(strbuf_str(&q->text)) || (q->options.map && fleet_tables_is_read(text));
+    bool of_text = fleet_tables_is_read(strbuf_str(&q->text)),
+         fleet = lists || of_text || fleet_tables_is_read(text);
     int rc = 0;
     j->far = fleet_open_is_far(j->name, &j->reach);
+    if (fleet_open_is_database(j->name))
+        return query_open_database(q, j, of_text ? strbuf_str(&q->text) : text, e);
     if (q->options.map && j->reach.hosts.n && fleet_tables_is_read(text))
         return err_set(e, ERR_USAGE,
                        "--map reads the ranks of one host: the tables cluster.* are for --reduce");
@@ -567,13 +573,12 @@ static int query_open_job(struct query_task *q, struct query_job *j, bool lists,
         rc = j->source ? 0 : -1;
     }
     if (rc == 0 && (lists || query_reads_ranks(text)))
-        rc = fleet_open_is_database(j->name) ? query_open_engine(q, j, e)
-             : j->reach.hosts.n              ? query_open_there(q, j, e)
-             : lists                         ? 0
-             : j->far                        ? err_set(e, ERR_USAGE,
-                                                       "of other hosts there are the tables cluster.nodes, ranks, stacks and "
-                                                                              "tree: name the hosts for others")
-                                             : query_open_ranks(q, j->name, &j->d, e);
+        rc = j->reach.hosts.n ? query_open_there(q, j, e)
+             : lists          ? 0
+             : j->far         ? err_set(e, ERR_USAGE,
+                                        "of other hosts there are the tables cluster.nodes, ranks, stacks and "
+                                                "tree: name the hosts for others")
+                              : query_open_ranks(q, j->name, &j->d, e);
     if (rc == 0 && !j->d) {
         j->d = database_open(e);
         rc = j->d ? 0 : -1;
@@ -611,11 +616,9 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     }
     if (rc == 0)
         rc = query_open_job(&q, &j, lists, e);
-    if (rc == 0 && lists) {
-        rc = query_put_catalog(&q, j.d, table, out, e);
+    rc = rc == 0 && lists ? query_put_catalog(&q, j.d, table, out, e) : query_finish(&q, rc, j.d, out, e);
+    if (!j.database)
         database_close(j.d);
-    } else
-        rc = query_finish(&q, rc, j.d, out, e);
     /* there is no such job: SQL knows it as a failure like any other */
     if (rc != 0 && j.source && fleet_source_error(j.source)->code != ERR_OK)
         *e = *fleet_source_error(j.source);
@@ -625,8 +628,9 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         cli_note_fleet(j.source);
     tables_there_free(query_there);
     query_there = NULL;
-    engine_tables_free(j.engine);
-    fleet_source_close(j.source);
+    if (!j.database)
+        fleet_source_close(j.source);
+    job_database_close(j.database);
     fleet_reach_fini(&j.reach);
     verdict_tables_fini(&j.verdicts);
     query_end(&q);

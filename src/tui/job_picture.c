@@ -14,6 +14,7 @@
 #include "tui/core/app_take.h"
 #include "tui/core/screen.h"
 #include "tui/model/job_shot.h"
+#include "tui/screen_picture.h"
 #include "tui/view/layout.h"
 #include "tui/view/rank_filter.h"
 #include "tui/view/rank_text.h"
@@ -23,10 +24,12 @@
 #define JOB_PICTURE_TEXT 4096
 #define JOB_PICTURE_LINE 8192
 
-const struct screen_def *job_picture_find(const char *name) {
+const struct screen_def *job_picture_find(const char *name, const char *target) {
     const struct screen_def *tab;
+    bool has_tables = target && fleet_open_is_database(target);
     for (int i = 0; name && (tab = screen_tab(i)); i++)
-        if (tab->of_job && strcmp(tab->name, name) == 0)
+        if (strcmp(tab->name, name) == 0 &&
+            (tab->of_job || (has_tables && (tab->shows_job || (tab->reads_job && !tab->of_session)))))
             return tab;
     return NULL;
 }
@@ -147,6 +150,8 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
     }
     app_set_time(app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
     app_job_take(app, s);
+    if (app->job.has_past)
+        screen_picture_read_feeds(app, NULL, p->target);
     app_draw(app, &g);
     /* without the last row: its keys mean nothing in a file */
     for (int y = 0; y < rows; y++) {

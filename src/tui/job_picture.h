@@ -19,8 +19,9 @@ struct job_picture {
     const struct fleet_reach *reach; /* where its ranks are */
 };
 
-/* The screen of that name, if it is one of a job; NULL. */
-const struct screen_def *job_picture_find(const char *name);
+/* The screen of that name, if it is one of a job; or if the target (NULL: none is known yet) is a job in a database,
+ * of which it shows something. NULL. */
+const struct screen_def *job_picture_find(const char *name, const char *target);
 
 /* Watch the job for two rounds, and append its screen, drawn with the settings of `app`. 0, or -1 with
  * the error: there is no such job, or nothing is known of it in time. */

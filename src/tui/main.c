@@ -108,7 +108,7 @@ static int main_check(const struct main_options *o, struct err *e) {
                             : o->cols   ? "--cols"
                             : o->filter ? "--filter"
                                         : NULL;
-    bool of_job = format && job_picture_find(o->screen) && strcmp(format->name, "json") == 0;
+    bool of_job = format && job_picture_find(o->screen, NULL) && strcmp(format->name, "json") == 0;
     if (o->export && !of_job &&
         (!format || (of_screen && export_check_option(format, EXPORT_TAKES_SCREEN, of_screen, e) != 0)))
         return -1;
@@ -211,7 +211,7 @@ static int main_export_job(const struct main_options *o, const struct fleet_reac
     if (!target)
         return err_set(e, ERR_USAGE, "no TARGET given: try probing-top job: --export txt --screen %s",
                        o->screen);
-    if (o->filter && strcmp(o->export, "json") == 0 && job_picture_find(o->screen) == &screen_stacks)
+    if (o->filter && strcmp(o->export, "json") == 0 && job_picture_find(o->screen, NULL) == &screen_stacks)
         return err_set(e, ERR_USAGE, "--filter is not for the stacks as json: take --export txt");
     if (main_is_job(target)) {
         if (main_read_job(target, &job, e) != 0)
@@ -227,7 +227,7 @@ static int main_export_job(const struct main_options *o, const struct fleet_reac
                                   .filter = o->filter     ? o->filter
                                             : *job.filter ? job.filter
                                                           : NULL,
-                                  .screen = job_picture_find(o->screen),
+                                  .screen = job_picture_find(o->screen, job.target),
                                   .rows = main_text_size(o->rows, "LINES", true, 40),
                                   .cols = main_text_size(o->cols, "COLUMNS", false, 80),
                                   .json = strcmp(o->export, "json") == 0,
@@ -245,7 +245,7 @@ static int main_export(const struct main_options *o, const char *target, struct 
     double rate_hz = 0;
     char rank[16];
     pid_t pid = 0;
-    if (job_picture_find(o->screen)) {
+    if (job_picture_find(o->screen, target)) {
         struct fleet_reach reach;
         int failed = fleet_reach_init(&reach, &o->reach, relay_serve, e);
         if (failed == 0)

@@ -58,8 +58,8 @@ static const struct screen_def *screen_picture_find(const char *name, struct err
     return NULL;
 }
 
-static void screen_picture_put_time(struct screen_picture *p) {
-    app_set_time(p->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
+static void screen_picture_put_time(struct app *app) {
+    app_set_time(app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
 }
 
 /* The target belongs to the caller: it is lent, and given back before the app is freed. */
@@ -81,7 +81,7 @@ static int screen_picture_take(void *arg, const struct model_target *target,
                                const struct model_sample_batch *batch) {
     struct screen_picture *p = arg;
     screen_picture_lend(p, target);
-    screen_picture_put_time(p);
+    screen_picture_put_time(p->app);
     app_take_samples(p->app, batch);
     return 0;
 }
@@ -96,11 +96,11 @@ static void screen_picture_put(const struct grid *g, int rows, struct strbuf *ou
 }
 
 /* Run one query to its end. */
-static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum app_feed_id id) {
+static void screen_picture_ask(struct app *app, struct querier *q, enum app_feed_id id) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
     struct pollfd fd = {.events = POLLIN};
     uint64_t until_ns = clock_mono_ns() + (uint64_t)SCREEN_PICTURE_ANSWER_S * CLOCK_NS_PER_S;
-    bool answered = app_feed_begin(p->app, id, q, &answer.error) != 0;
+    bool answered = app_feed_begin(app, id, q, &answer.error) != 0;
     fd.fd = querier_fd(q);
     while (!answered && clock_mono_ns() < until_ns) {
         poll(&fd, 1, 100);
@@ -108,21 +108,23 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
     }
     if (!answered)
         err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
-    screen_picture_put_time(p);
-    app_take_feed(p->app, id, &answer);
+    screen_picture_put_time(app);
+    app_take_feed(app, id, &answer);
 }
 
-/* Run all queries that the screen wants, because nothing is shown a second time. */
-static void screen_picture_ask_all(struct screen_picture *p, const struct target_address *addr) {
+/* All of them, because nothing is shown a second time. */
+void screen_picture_read_feeds(struct app *app, const struct target_address *addr, const char *job) {
     struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
-    enum app_feed_id id = app_feed_next(p->app, FEED_COUNT);
-    struct querier *q = id == FEED_COUNT ? NULL : querier_new(addr, &refused.error);
+    enum app_feed_id id = app_feed_next(app, FEED_COUNT);
+    struct querier *q = id == FEED_COUNT ? NULL
+                        : job            ? querier_new_job(job, &refused.error)
+                                         : querier_new(addr, &refused.error);
     for (int n = 0; q && id != FEED_COUNT && n < SCREEN_PICTURE_ASKS; n++) {
-        screen_picture_ask(p, q, id);
-        id = querier_is_busy(q) ? FEED_COUNT : app_feed_next(p->app, id);
+        screen_picture_ask(app, q, id);
+        id = querier_is_busy(q) ? FEED_COUNT : app_feed_next(app, id);
     }
     if (!q && id != FEED_COUNT)
-        app_take_feed(p->app, id, &refused);
+        app_take_feed(app, id, &refused);
     querier_free(q);
 }
 
@@ -151,14 +153,14 @@ static int screen_picture_render(void *arg, const struct target_address *addr,
     d->missed = snapshot->dropped;
     meter_add(&d->cpu, snapshot->process.cpu_pct);
     meter_add(&d->gil, data_gil_level(snapshot));
-    screen_picture_put_time(p);
+    screen_picture_put_time(p->app);
     d->live.arrived_s = p->app->now_s;
     if (app_screen_top(p->app)->def != p->def)
         app_screen_push(p->app, p->def);
     screen_picture_read_stats(p, addr);
     app_screen_update_all(p->app);
     if (addr)
-        screen_picture_ask_all(p, addr);
+        screen_picture_read_feeds(p->app, addr, NULL);
     app_draw(p->app, &g);
     /* Without the last row: its keys mean nothing in a file. */
     screen_picture_put(&g, p->rows, out);

@@ -35,4 +35,7 @@ int screen_picture_init(struct screen_picture *p, const char *name, int rows, in
                         const struct app_config *config, struct err *e);
 void screen_picture_fini(struct screen_picture *p);
 
+/* Run the queries that the screen of an app wants, of a process or a job in a database; NULL: it is not one. */
+void screen_picture_read_feeds(struct app *app, const struct target_address *addr, const char *job);
+
 #endif

@@ -44,7 +44,7 @@ class Relay:
         self.ranks = range(first, first + args.ranks)
         self.world = args.hosts * args.ranks
         self.hung, self.hung_at = (float(one) for one in args.hang.split("@")) if args.hang else (-1, float("inf"))
-        self.round, self.told, self.waiting = 0, -1, None
+        self.round, self.told, self.waiting, self.statement = 0, -1, None, ""
 
     def now(self):
         return time.time() - self.args.begin
@@ -129,6 +129,30 @@ class Relay:
     def clock(self, _):
         return ("at",), [(time.time(),)]
 
+    # ---- tables: ten steps of each rank, and what a liar makes of them
+
+    def tables(self, _):
+        many = 10**7 if self.args.lie == "many" else 10 * len(self.ranks)
+        return ("rows", "oldest", "newest"), [(many, time.time() - 10, time.time())]
+
+    def sql(self, number, text):
+        columns = ["rank", "pid", *re.findall(r', "(\w+)"', text.split(" FROM ")[0])]
+        values = {"timestamp": lambda step: time.time() - 10 + step, "step": lambda step: step, "duration_ms": lambda step: 1000.0 + step}
+        lie, more = self.args.lie, False
+        rows = [[rank, 10000 + rank, *(values.get(name, lambda step: None)(step) for name in columns[2:])] for step in range(10) for rank in self.ranks]
+        if lie == "endless":
+            rows, more = rows * 250, True
+        elif lie == "foreign":
+            rows += [[(row[0] + 8) % self.world, *row[1:]] for row in rows]
+        elif lie == "columns":
+            rows = [[*row, 1] for row in rows]
+        elif lie == "kinds":
+            rows = [[row[0], "pid", *("\x1b[2Jx" if type(one) is int else 7 for one in row[2:])] for row in rows]
+        elif lie == "garbage":
+            os.write(1, struct.pack(">I", 4) + b"\xc1\xc1\xc1\xc1")
+            return
+        self.send(number, None, {"columns": columns, "rows": rows, "more": more, "note": "\x1b[31mred" if lie == "kinds" else ""})
+
     # ---- the pipe
 
     def send(self, number, error, result):
@@ -149,7 +173,10 @@ class Relay:
                                      "target": target})
         elif params["table"] == "ranks":
             self.waiting = (number, params["args"].get("after", 0))
-        elif params["table"] in ("job", "stacks", "times", "states", "groups", "clock", "attach"):
+        elif params["table"] in ("sql", "next"):
+            self.statement = params.get("text") or self.statement
+            self.sql(number, self.statement)
+        elif params["table"] in ("job", "stacks", "times", "states", "groups", "clock", "attach", "tables"):
             self.send_rows(number, *getattr(self, params["table"])(params["args"]))
         else:
             self.send(number, {"code": 5, "message": "a relay has no such table"}, None)
@@ -185,7 +212,9 @@ def main():
     parser.add_argument("--hang", help="RANK@SECONDS: that rank stays in its loader from then on, and all others wait for it")
     parser.add_argument("--silent", help="HOST@SECONDS[,HOST@SECONDS]: no answer from then on")
     parser.add_argument("--churn", type=int, default=1, help="percent of the ranks that are in another stack than most")
+    parser.add_argument("--lie", help="about its tables: many, endless, foreign, columns, kinds, garbage; HOST:LIE[,HOST:LIE]")
     args = parser.parse_args()
+    args.lie = dict(one.split(":") for one in (args.lie or "").split(",") if one).get(args.host)
     silent = dict(one.split("@") for one in (args.silent or "").split(",") if one)
     args.silent = float(silent.get(args.host, 0))
     Relay(args).run()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -170,6 +171,31 @@ def test_the_past_is_exported(engine, past, probing_top):
     assert len(answer["ranks"]) == 64 and sum(row["state"] == "collective" for row in answer["ranks"]) == 63
 
 
+def test_tables_of_the_past(probing, engine, past):
+    def row(target, sql):
+        [found] = probing("query", "-t", target, "--json", sql).ok().json()["rows"]
+        return found
+
+    sql = "SELECT count(*) AS n, min(step) AS first, max(step) AS last, count(DISTINCT rank) AS ranks FROM python.steps WHERE timestamp > now() - 5"
+    # steps end up to 1 ms after a second
+    assert row(at(engine, past + 15.5), sql) == {"n": 320, "first": 610, "last": 614, "ranks": 64}
+    # without a moment now() is the end of a job that has ended
+    assert row(engine.url(job=JOB), sql.replace("5", "30"))["last"] == 629
+    assert row(at(engine, past + 3600), sql.replace("5", "30"))["last"] == 629
+    joined = "SELECT count(*) AS n FROM python.steps s JOIN cluster.ranks r ON r.rank = s.rank AND s.step = r.step - 1"
+    assert row(at(engine, past + 15.5), joined) == {"n": 64}
+
+
+def test_steps_and_overview_are_exported(engine, past, probing_top):
+    def shown(name):
+        return probing_top(at(engine, past + 15), "--export", "txt", "--screen", name, "--cols", "120").ok().stdout
+
+    steps = shown("steps")
+    assert "rank 0: Steps" in steps and re.search(r"\b613\b", steps) and not re.search(r"\b61[4-9]\b", steps.split("rank 0:")[0].split("STEP")[1])
+    overview = shown("overview")
+    assert "64/64" in overview and "on 8 hosts" in overview and "now step 615" in overview
+
+
 def test_the_past_on_the_screen(engine, past, screen, probing_top):
     def clock(second):
         return time.strftime("%H:%M:%S", time.localtime(past + second))
@@ -203,6 +229,25 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.type(":at soon")
     s.keys("Enter")
     s.wait_for("'soon' is not a time")
+    # its steps of that time, of the rank that is selected
+    s.type(f":at @{past + 15}")
+    s.keys("Enter")
+    s.type("6")
+    s.wait_for("rank 0: Steps")
+    s.wait_for(" 613 ")
+    assert "614" not in s.text()
+    s.type("]")
+    s.wait_for("rank 1: Steps")
+    s.wait_for(" 613 ")
+    s.type("1")
+    s.wait_for("64/64")
+    s.wait_for("now step 615")
+    s.type("S")
+    s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7;")
+    s.keys("Enter")
+    s.wait_for("1 row")
+    s.keys("Escape")
+    s.type("p")
     s.type("Z")
     s.wait_gone("FROZEN")
     s.wait_for(time.strftime("ENDED %d %b %H:%M:%S", time.localtime(past + 59)))

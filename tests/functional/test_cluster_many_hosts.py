@@ -16,9 +16,10 @@ HOSTS = 16
 @pytest.fixture
 def job_of(probing):
     """Runs a verb of `cluster` on a job that began `began_s` ago."""
-    def run(verb, *options, began_s=100, script=()):
-        via = " ".join([sys.executable, "-SE", FAKE, "{host}", f"--hosts {HOSTS} --begin {time.time() - began_s}", *script])
-        return probing("cluster", verb, "job:", "--hosts", f"f[0-{HOSTS - 1}]", "--via", via, "--json", *options, timeout=60)
+    def run(verb, *options, began_s=100, script=(), hosts=HOSTS):
+        via = " ".join([sys.executable, "-SE", FAKE, "{host}", f"--hosts {hosts} --begin {time.time() - began_s}", *script])
+        target = [] if verb == "query" else ["job:"]
+        return probing("cluster", verb, *target, "--hosts", f"f[0-{hosts - 1}]", "--via", via, "--json", *options, timeout=60)
     return run
 
 
@@ -43,3 +44,47 @@ def test_hosts_that_fall_silent(job_of):
     assert all(found[rank]["state"] == "computes" for rank in found if rank // 8 not in (3, 9)) and len(found) >= 8 * (HOSTS - 2)
     assert all(found[rank]["state"] in ("no news", "missing") for rank in found if rank // 8 in (3, 9))
     assert "partial" in done.stderr and "f3" in done.stderr and "f9" in done.stderr and "f4" not in done.stderr
+
+
+STEPS = "SELECT count(*) AS n, count(step) AS steps, count(DISTINCT rank) AS ranks, sum(duration_ms) AS ms FROM python.steps"
+
+
+def test_rows_of_all_hosts(job_of):
+    assert job_of("query", STEPS).ok().json()["rows"] == [{"n": 1280, "steps": 1280, "ranks": 128, "ms": 128 * 10045.0}]
+
+
+@pytest.mark.parametrize("lie, amount", [("many", "about"), ("endless", "more than")])
+def test_more_than_may_be_moved(job_of, lie, amount):
+    """Whether a host says how much it has, or hides it: 64 MB are the most, and the way out is named."""
+    done = job_of("query", STEPS, script=[f"--lie f3:{lie}"])
+    assert done.status == 2 and not done.stdout, done
+    assert f"python.steps: would move {amount} " in done.stderr and "of at most 64 MB: narrow it by time" in done.stderr, done.stderr
+    # what is narrow is answered, also by such a host
+    assert job_of("query", "SELECT count(*) AS n FROM python.steps WHERE rank = 9", script=[f"--lie f3:{lie}"]).ok().json()["rows"] == [{"n": 10}]
+
+
+def test_rows_of_others(job_of):
+    """A host cannot speak for ranks of another one."""
+    done = job_of("query", STEPS, script=["--lie f3:foreign"]).ok()
+    assert done.json()["rows"] == [{"n": 1280, "steps": 1280, "ranks": 128, "ms": 128 * 10045.0}]
+    assert "f3: rows of ranks that are not its own were left out" in done.stderr
+
+
+def test_values_of_other_kinds(job_of):
+    done = job_of("query", STEPS, script=["--lie f3:kinds"]).ok()
+    assert done.json()["rows"] == [{"n": 1280, "steps": 1200, "ranks": 128, "ms": 120 * 10045.0 + 80 * 7}]
+    assert "\x1b" not in done.stdout + done.stderr and "red" in done.stderr
+
+
+@pytest.mark.parametrize("lie, why", [("columns", "other columns than it was asked for"), ("garbage", "not valid")])
+def test_answers_that_are_none(job_of, lie, why):
+    """The host is named with the reason, and the rows of the others are there."""
+    done = job_of("query", STEPS, script=[f"--lie f3:{lie}"])
+    assert done.json()["rows"] == [{"n": 1200, "steps": 1200, "ranks": 120, "ms": 120 * 10045.0}]
+    assert "partial" in done.stderr and "f3" in done.stderr and why in done.stderr, done.stderr
+
+
+def test_more_ranks_than_are_asked(job_of):
+    """A table that is made when it is read costs each rank something."""
+    done = job_of("query", "SELECT count(*) FROM python.backtrace", hosts=64)
+    assert done.status == 2 and "python.backtrace asks each rank, 256 at most, and these are 512: say which" in done.stderr, done.stderr

@@ -23,7 +23,7 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     started.stop.touch()
     before = started.stuck()
     opened = "SELECT rank, seq, op, tid, timestamp, duration_ms, enqueue_ms, source, backend, p2p FROM python.collectives WHERE state = 'open' ORDER BY seq"
-    first, second = rows = wait_until(lambda: query(opened), 60, "open collectives")
+    first, second = rows = wait_until(lambda: (found := query(opened)) and len(found) > 1 and found, 60, "both open collectives")
     assert [row["rank"] for row in rows] == [0, 0] and second["seq"] == first["seq"] + 1
     for row in rows:
         assert (row["op"], row["backend"], row["source"]) == ("all_reduce", "gloo", "span") and not row["p2p"]
@@ -48,7 +48,7 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     waits = query("SELECT src_rank, dst_rank, op, latency_ms FROM comm_metrics WHERE latency_ms > 1000")
     assert len(waits) == 2 and all((row["src_rank"], row["dst_rank"], row["op"]) == (0, 1, "all_reduce") for row in waits), waits
     for row, of in zip(sorted(waits, key=lambda row: row["latency_ms"]), sorted(done, key=lambda row: row["duration_ms"])):
-        assert row["latency_ms"] <= of["duration_ms"] < row["latency_ms"] + 500
+        assert row["latency_ms"] <= of["duration_ms"] < 2 * row["latency_ms"]
     alone = probing("-t", f"{job}/0", "query", "--json", "SELECT src_rank, dst_rank, latency_ms FROM comm_metrics WHERE latency_ms > 1000", timeout=60)
     assert sorted(row["latency_ms"] for row in alone.ok().json()["rows"]) == sorted(row["duration_ms"] for row in done)
     assert all(row["src_rank"] == 0 and row["dst_rank"] is None for row in alone.json()["rows"])

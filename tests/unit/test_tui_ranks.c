@@ -554,6 +554,30 @@ static void test_verdicts(void **state) {
     job_shot_free(s);
 }
 
+/* The stack of rank 5 beside that of the seven others; of two ranks that are tagged beside each other. */
+static void test_compare(void **state) {
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p d", false);
+    (void)state;
+    fixture_shows(a, 24, 100, "Stack of rank 5");
+    fixture_shows(a, 24, 100, "Stack of 7 ranks");
+    fixture_shows(a, 24, 100, "Queue.get");
+    fixture_shows(a, 24, 100, "all_reduce");
+    fixture_press(a, "Esc");
+    fixture_hides(a, 24, 100, "Stack of 7 ranks");
+    fixture_press(a, "j Space k d");
+    fixture_shows(a, 24, 100, "Stack of rank 0 and 6 more");
+    app_free(a);
+    a = job_fixture_app(JOB_FIXTURE_HUNG, "O j d", false);
+    fixture_shows(a, 24, 100, "Stack of 7 ranks");
+    fixture_shows(a, 24, 100, "Stack of 1 rank");
+    fixture_press(a, "d");
+    fixture_hides(a, 24, 100, "Stack of 1 rank");
+    /* all go through the first row */
+    fixture_press(a, "k d");
+    fixture_shows(a, 24, 100, "all ranks go through this");
+    app_free(a);
+}
+
 static void test_no_job(void **state) {
     (void)state;
     struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
@@ -583,6 +607,7 @@ int main(void) {
         cmocka_unit_test(test_ranks_of_class),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_command),
+        cmocka_unit_test(test_compare),
         cmocka_unit_test(test_no_job),
         cmocka_unit_test(test_order_stays),
         cmocka_unit_test(test_frozen_again),

@@ -438,6 +438,16 @@ static struct app *scene_rank(bool ascii) {
     return a;
 }
 
+static struct app *scene_ranks_compare(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "p d", ascii); }
+
+static struct app *scene_stacks_compare(bool ascii) {
+    return job_fixture_app(JOB_FIXTURE_HUNG, "O j d", ascii);
+}
+
+static struct app *scene_overview_job(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "1", ascii); }
+
+static struct app *scene_overview_ranks(bool ascii) { return job_fixture_app(JOB_FIXTURE_1000, "1", ascii); }
+
 static struct app *scene_rank_none(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "2", ascii); }
 
 static const struct scene scenes[] = {
@@ -451,6 +461,10 @@ static const struct scene scenes[] = {
     {"stacks-1000", scene_stacks_1000},
     {"rank", scene_rank},
     {"rank-none", scene_rank_none},
+    {"ranks-compare", scene_ranks_compare},
+    {"stacks-compare", scene_stacks_compare},
+    {"overview-job", scene_overview_job},
+    {"overview-1000", scene_overview_ranks},
     {"tour", scene_tour},
     {"tour-sql", scene_tour_sql},
     {"tagged", scenes_tagged},

@@ -243,6 +243,41 @@ static void all_ranks(void **state) {
     app_free(a);
 }
 
+/* No rank of the job is open: the rows are those of the one that is selected, as the database has them. */
+static void of_a_database(void **state) {
+    struct app *a = job_fixture_app(JOB_FIXTURE_HEALTHY, "p", false);
+    const struct app_feed *f = &a->feeds.feeds[FEED_STEPS];
+    (void)state;
+    a->job.has_past = a->config.job_is_closed = true;
+    fixture_press(a, "6");
+    assert_shows(a, 24, 80, "8/8 ranks");
+    assert_shows(a, 24, 80, "reading ...");
+    assert_non_null(strstr(f->text, " AND rank = 0 ORDER BY"));
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NORMAL));
+    assert_shows(a, 24, 80, "rank 0: Steps 150");
+    assert_shows(a, 24, 80, "  4711 ");
+    /* those of another rank are not shown as its own, nor is the answer that was under way */
+    a->feeds.feeds[FEED_STEPS].wanted = false;
+    a->feeds.feeds[FEED_STEPS].running = true;
+    fixture_press(a, "]");
+    assert_shows(a, 24, 80, "reading ...");
+    a->feeds.feeds[FEED_STEPS].wanted = true;
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
+    assert_shows(a, 24, 80, "reading ...");
+    app_screen_update_all(a);
+    assert_non_null(strstr(f->text, " AND rank = 1 ORDER BY"));
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
+    assert_shows(a, 24, 80, "rank 1: Steps 150");
+    assert_shows(a, 24, 80, "  4712 ");
+    fixture_press(a, "[ [");
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
+    app_screen_update_all(a);
+    assert_non_null(strstr(f->text, " AND rank = 7 ORDER BY"));
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE));
+    assert_shows(a, 24, 80, "the database has no step of rank 7");
+    app_free(a);
+}
+
 /* What is frozen stays, though newer steps come; then they are there. */
 static void freezing(void **state) {
     struct app *a = opened(TABLES_NORMAL);
@@ -313,6 +348,7 @@ int main(void) {
         cmocka_unit_test(zoom_and_selection),
         cmocka_unit_test(slow_ones_alone),
         cmocka_unit_test(all_ranks),
+        cmocka_unit_test(of_a_database),
         cmocka_unit_test(freezing),
         cmocka_unit_test(what_is_asked),
         cmocka_unit_test(how_much_is_read),

@@ -121,6 +121,8 @@ struct engine_http {
     int last_curl; /* libcurl's */
     long last_status;
     atomic_bool is_cancelled;
+    bool (*stop)(void *arg); /* NULL: none */
+    void *stop_arg;
 };
 
 struct engine_http *engine_http_open(const struct engine_address *a, struct err *e) {
@@ -153,6 +155,11 @@ void engine_http_close(struct engine_http *h) {
 const struct engine_address *engine_http_address(const struct engine_http *h) { return &h->address; }
 
 void engine_http_cancel(struct engine_http *h) { atomic_store(&h->is_cancelled, true); }
+
+void engine_http_set_stop(struct engine_http *h, bool (*stop)(void *arg), void *arg) {
+    h->stop = stop;
+    h->stop_arg = arg;
+}
 
 int engine_http_last_code(const struct engine_http *h) { return h->last_code; }
 
@@ -368,7 +375,8 @@ static int engine_on_progress(void *arg, long long down_total, long long down, l
     (void)down;
     (void)up_total;
     (void)up;
-    return atomic_load(&r->http->is_cancelled);
+    const struct engine_http *h = r->http;
+    return atomic_load(&h->is_cancelled) || (h->stop && h->stop(h->stop_arg));
 }
 
 static void engine_put_encoded(struct strbuf *out, const char *text) {

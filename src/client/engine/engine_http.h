@@ -60,6 +60,9 @@ int engine_http_version(struct engine_http *h, struct err *e);
 /* Let a request that another thread has under way fail within a second, and each later one, too. */
 void engine_http_cancel(struct engine_http *h);
 
+/* Let requests fail within a second of when `stop` returns true, from here on; NULL: none. */
+void engine_http_set_stop(struct engine_http *h, bool (*stop)(void *arg), void *arg);
+
 /* ClickHouse's number of the error that the last request failed with; 0: it was none of the server's, as where it
  * cannot be reached. */
 int engine_http_last_code(const struct engine_http *h);

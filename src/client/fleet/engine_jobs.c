@@ -12,8 +12,8 @@
 #include "client/fleet/engine_rows.h"
 
 #define ENGINE_JOBS_LIMIT_S 20.0
-#define ENGINE_JOBS_NAMED 5 /* in an error */
-#define ENGINE_JOBS_RUNS_S 60.0
+#define ENGINE_JOBS_NAMED 5     /* in an error */
+#define ENGINE_JOBS_RUNS_S 60.0 /* after its last row a job has ended */
 
 static void engine_put_hosts(const struct engine_http *h, struct strbuf *sql) {
     strbuf_adds(sql, " FROM ");
@@ -139,4 +139,35 @@ int engine_jobs_choose(struct engine_http *h, const char *name, char *job, size_
         rc = engine_jobs_refuse(&j, h, name, e);
     engine_jobs_fini(&j);
     return rc;
+}
+
+int engine_jobs_clock(struct engine_http *h, double *now, struct err *e) {
+    return engine_rows_read_number(h, "SELECT toNullable(toFloat64(now())) FORMAT RowBinary", now, e);
+}
+
+/* The last row of a rank: hosts write theirs every ten seconds. */
+static int engine_jobs_end(struct engine_http *h, const char *job, double last, double *end, struct err *e) {
+    struct strbuf sql;
+    double newest;
+    strbuf_init(&sql, 0);
+    strbuf_adds(&sql, "SELECT toNullable(max(ts)) FROM ");
+    engine_http_put_name(&sql, engine_http_address(h)->database);
+    strbuf_adds(&sql, ".ranks WHERE ");
+    engine_rows_put_where(&sql, job, last - 1, last + ENGINE_JOBS_RUNS_S);
+    strbuf_adds(&sql, " FORMAT RowBinary");
+    int rc = engine_rows_read_number(h, strbuf_str(&sql), &newest, e);
+    strbuf_fini(&sql);
+    *end = newest > last ? newest : last;
+    return rc;
+}
+
+int engine_jobs_time_shown(struct engine_http *h, const char *job, double last, double at, double now,
+                           double *moment, struct err *e) {
+    *moment = NAN;
+    if (last < now - ENGINE_JOBS_RUNS_S && engine_jobs_end(h, job, last, moment, e) != 0)
+        return -1;
+    /* one that has not come yet is now, and after its end a job is shown at its end */
+    if (at <= now)
+        *moment = fmin(at, isnan(*moment) ? INFINITY : *moment);
+    return 0;
 }

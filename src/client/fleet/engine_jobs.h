@@ -33,4 +33,13 @@ void engine_jobs_fini(struct engine_jobs *j);
 int engine_jobs_choose(struct engine_http *h, const char *name, char *job, size_t cap, double *last,
                        struct err *e);
 
+/* The moment of the past that is shown of a job whose hosts wrote their last rows at `last`: `at`, or its end if that
+ * was before; `now` is the time by the server's clock. NAN: it goes on, and is shown as it is now. 0, or -1 with the
+ * error. */
+int engine_jobs_time_shown(struct engine_http *h, const char *job, double last, double at, double now,
+                           double *moment, struct err *e);
+
+/* The time by the server's clock, in whole seconds. 0, or -1 with the error. */
+int engine_jobs_clock(struct engine_http *h, double *now, struct err *e);
+
 #endif

@@ -46,6 +46,8 @@ struct engine_tables {
     struct engine_http *http;
     char job[ENGINE_ADDRESS_JOB];
     double limit_s;
+    double moment; /* of the past: that of the target, or the end of the job; NAN: none */
+    bool is_cut;   /* rows of later are not there */
     struct engine_source *sources[ENGINE_TABLES_MAX];
     struct sql_provider providers[ENGINE_TABLES_MAX];
     size_t n;
@@ -211,6 +213,8 @@ static void engine_put_wanted(const struct engine_source *s, const struct sql_wa
         double ts = (double)w->max_us / 1e6 + 1e-6;
         engine_put_bound(sql, "<=", ts, engine_day(ts));
     }
+    if (s->owner->is_cut)
+        engine_put_bound(sql, "<=", s->owner->moment, engine_day(s->owner->moment));
     engine_put_ranks(w, sql);
     const struct row_column *c = w->equal_column >= 0 ? s->stored[w->equal_column] : NULL;
     if (!c)
@@ -270,6 +274,8 @@ static void engine_put_statement(const struct engine_source *s, struct engine_sc
     strbuf_adds(sql, " FORMAT RowBinary");
 }
 
+static bool engine_is_stopped(void *arg) { return sql_sink_cancelled(arg); }
+
 static int engine_scan_table(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     const struct engine_source *s = arg;
     struct engine_scan *scan = calloc(1, sizeof *scan);
@@ -290,7 +296,10 @@ static int engine_scan_table(void *arg, uint64_t columns, struct sql_sink *sink,
     strbuf_init(&sql, 0);
     strbuf_init(&scan->pending, 0);
     engine_put_statement(s, scan, columns, &sql);
+    engine_http_set_stop(s->owner->http, engine_is_stopped, sink);
     int rc = engine_http_stream(s->owner->http, strbuf_str(&sql), s->owner->limit_s, engine_take, scan, e);
+    engine_http_set_stop(s->owner->http, NULL, NULL);
+    scan->is_ended |= sql_sink_cancelled(sink);
     if (scan->is_full)
         rc =
             err_set(e, ERR_USAGE,
@@ -366,7 +375,7 @@ static struct engine_http *engine_connect(const char *target, struct engine_addr
 struct engine_tables *engine_tables_new(const char *target, double limit_s, struct err *e) {
     struct engine_tables *t = calloc(1, sizeof *t);
     struct engine_address a;
-    double last;
+    double last, now;
     if (!t) {
         err_set(e, ERR_FAILED, "out of memory for the tables of a job");
         return NULL;
@@ -376,6 +385,11 @@ struct engine_tables *engine_tables_new(const char *target, double limit_s, stru
     int rc = t->http ? engine_schema_check(t->http, e) : -1;
     if (rc == 0)
         rc = engine_jobs_choose(t->http, a.job, t->job, sizeof t->job, &last, e);
+    if (rc == 0)
+        rc = engine_jobs_clock(t->http, &now, e);
+    if (rc == 0)
+        rc = engine_jobs_time_shown(t->http, t->job, last, a.at, now, &t->moment, e);
+    t->is_cut = t->moment == a.at;
     for (const struct engine_table *const *table = engine_tables(); rc == 0 && *table; table++)
         if ((*table)->ring && engine_add_table(t, *table) != 0)
             rc = err_set(e, ERR_FAILED, "out of memory for the tables of a job");
@@ -397,7 +411,10 @@ void engine_tables_free(struct engine_tables *t) {
 }
 
 int engine_tables_add(struct engine_tables *t, struct database *d, struct err *e) {
-    return database_add_tables(d, t->providers, t->n, e);
+    if (database_add_tables(d, t->providers, t->n, e) != 0)
+        return -1;
+    database_set_time(d, t->moment);
+    return 0;
 }
 
 int engine_tables_pass(const char *target, const char *statement, const char *format, double limit_s,

@@ -4,7 +4,7 @@
  * with rings: python.steps and the like.
  *
  * A scan is one SELECT with the columns, times, ranks, the equal value and the limit that the query needs; joins and
- * aggregates are made here. One that would move more than 64 MB is refused. One thread, and engine_tables_cancel.
+ * aggregates are made here. One that would move more than 64 MB is refused. One thread.
  */
 #ifndef CLIENT_FLEET_ENGINE_TABLES_H
 #define CLIENT_FLEET_ENGINE_TABLES_H
@@ -20,7 +20,8 @@ struct engine_tables;
 struct engine_tables *engine_tables_new(const char *target, double limit_s, struct err *e);
 void engine_tables_free(struct engine_tables *t); /* NULL is allowed; after the database of its tables */
 
-/* Add them to a database. 0, or -1 with the error. */
+/* Add them to a database, whose now() is the moment that the target names, or the end of a job that has ended; of a
+ * moment that is named, later rows are not there. 0, or -1 with the error. */
 int engine_tables_add(struct engine_tables *t, struct database *d, struct err *e);
 
 /* Run a statement as it is on the server, which does not let it change anything, and append its answer; the format

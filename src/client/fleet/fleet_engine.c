@@ -256,8 +256,7 @@ static int engine_read(struct fleet_engine *g, struct engine_batch *b, const str
  * began shows the most. */
 static int engine_read_clock(struct fleet_engine *g, struct err *e) {
     double theirs;
-    if (engine_rows_read_number(g->http, "SELECT toNullable(toFloat64(now())) FORMAT RowBinary", &theirs,
-                                e) != 0)
+    if (engine_jobs_clock(g->http, &theirs, e) != 0)
         return -1;
     double ahead_s = theirs - clock_epoch_s();
     if (!g->has_clock || ahead_s > g->ahead_s || ahead_s < g->ahead_s - 2)
@@ -266,38 +265,16 @@ static int engine_read_clock(struct fleet_engine *g, struct err *e) {
     return 0;
 }
 
-/* The last row of a rank of a job that has ended, whose hosts wrote theirs last at `last`; they do that every ten
- * seconds. */
-static int engine_find_end(struct fleet_engine *g, double last, struct err *e) {
-    struct strbuf sql;
-    double newest;
-    strbuf_init(&sql, 0);
-    strbuf_adds(&sql, "SELECT toNullable(max(ts)) FROM ");
-    engine_http_put_name(&sql, g->address.database);
-    strbuf_adds(&sql, ".ranks WHERE ");
-    engine_rows_put_where(&sql, g->job, last - 1, last + ENGINE_HOSTS_NEW_S);
-    strbuf_adds(&sql, " FORMAT RowBinary");
-    int rc = engine_rows_read_number(g->http, strbuf_str(&sql), &newest, e);
-    strbuf_fini(&sql);
-    if (rc == 0)
-        g->shown_at = newest > last ? newest : last;
-    return rc;
-}
-
-/* Find the job: the one that is named, or the only one; and when its last row was, if it does not go on. */
+/* Find the job: the one that is named, or the only one; and which moment of it is shown. */
 static int engine_find_job(struct fleet_engine *g, struct err *e) {
     double last;
     if (engine_schema_check(g->http, e) != 0)
         return -1;
     if (engine_jobs_choose(g->http, g->address.job, g->job, sizeof g->job, &last, e) != 0)
         return -1;
-    double now = clock_epoch_s() + g->ahead_s;
-    g->shown_at = NAN;
-    if (last < now - ENGINE_HOSTS_NEW_S && engine_find_end(g, last, e) != 0)
+    if (engine_jobs_time_shown(g->http, g->job, last, g->address.at, clock_epoch_s() + g->ahead_s,
+                               &g->shown_at, e) != 0)
         return -1;
-    /* one that has not come yet is now, and after its end a job is shown at its end */
-    if (g->address.at <= now)
-        g->shown_at = fmin(g->address.at, isnan(g->shown_at) ? INFINITY : g->shown_at);
     g->is_checked = true;
     return 0;
 }

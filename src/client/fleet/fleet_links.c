@@ -117,6 +117,7 @@ struct fleet_links {
     char job[WIRE_ROWS_ARG_TEXT]; /* its name, as the first host has answered; "" unknown */
     bool is_here;                 /* there is one link, to this host */
     bool is_changed;              /* since the fleet was made */
+    bool is_asked;                /* for states, and the round is not complete */
     uint64_t opened_ns;
     int timer;
     struct fleet_link *links;
@@ -562,7 +563,10 @@ static bool link_build_if_due(struct fleet_links *l, bool tick, uint64_t now) {
     }
     /* it shows for how long a host has been silent */
     bool old = silent && now - l->source.hosts.built_ns > CLOCK_NS_PER_S;
+    /* hosts that have answered before, and none does now: that is an answer, too */
+    fresh |= l->is_asked && l->source.hosts.fleet.round > 0;
     if (fresh && complete) {
+        l->is_asked = false;
         for (size_t i = 0; i < l->n_links; i++)
             l->links[i].is_fresh = false;
         link_build(l, true);
@@ -880,6 +884,7 @@ const struct report_task *fleet_links_tasks(const struct fleet_source *s, size_t
 static void link_ask_all_states(struct fleet_source *s, bool counters) {
     struct fleet_links *l = link_of(s);
     l->counters = counters;
+    l->is_asked = true;
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
         bool was_done = k->is_done;

@@ -465,6 +465,9 @@ static int fleet_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
     const struct fleet_sink to = {.put = fleet_sink_put, .arg = sink};
     uint64_t now = clock_mono_ns();
     (void)columns;
+    if (!t->source)
+        return err_set(e, ERR_FAILED, "name %s in the statement itself",
+                       fleet_tables[source->table].def.name);
     if (!t->read_ns || now - t->read_ns > FLEET_TABLES_FRESH_NS) {
         if (fleet_source_fill(t->source, 1, FLEET_TABLES_LIMIT_S, fleet_sink_stop, sink, e) != 0)
             return -1;

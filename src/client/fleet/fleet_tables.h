@@ -26,7 +26,7 @@ struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table);
 
 /* All of them for SQL: each query reads them again, once the last time is a second ago. */
 struct fleet_tables {
-    struct fleet_source *source; /* the owner's; they outlive this */
+    struct fleet_source *source; /* the owner's; NULL: none of them can be read now */
     uint64_t read_ns;            /* when a round was last waited for; 0 never */
     struct fleet_table_source {
         struct fleet_tables *owner;

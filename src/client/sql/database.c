@@ -52,6 +52,7 @@ struct database {
     size_t n_targets;
     size_t n_living;
     bool one_clock;
+    double moment; /* that now() is; NAN: the clock */
     atomic_bool cancelled;
     char note[640];
     char recording[640]; /* a note about a recording */
@@ -63,6 +64,7 @@ struct database *database_open(struct err *e) {
         err_set(e, ERR_FAILED, "out of memory for a database");
         return NULL;
     }
+    d->moment = NAN;
     d->sql = sql_open(e);
     if (!d->sql) {
         free(d);
@@ -100,7 +102,12 @@ const struct target_address *database_agent(const struct database *d, size_t num
 
 /* If there are only recordings, now() is their end. */
 static void database_set_now(struct database *d) {
-    sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));
+    sql_set_now(d->sql, !isnan(d->moment) ? d->moment : d->n_living ? NAN : sql_newest(d->sql));
+}
+
+void database_set_time(struct database *d, double at_s) {
+    d->moment = at_s;
+    database_set_now(d);
 }
 
 bool database_is_recorded(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }

@@ -43,6 +43,9 @@ int database_add_tables(struct database *d, const struct sql_provider *list, siz
 /* The times of all rows are those of one clock, though their hosts differ. */
 void database_set_one_clock(struct database *d);
 
+/* now() is that time from here on, in seconds since the epoch; NAN: the clock again. */
+void database_set_time(struct database *d, double at_s);
+
 /* Find tables that are new or were replaced. Cheap: call it before each query. 0, or -1 with the
  * error. */
 int database_refresh(struct database *d, struct err *e);

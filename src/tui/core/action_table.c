@@ -213,6 +213,8 @@ static const struct action_def action_fixed[] = {
     {ACTION_MARK, "mark", TOP | FLAME | TIMELINE, {"'"}, NULL, 0, "set the mark: W shows the time since then"},
     {ACTION_DIFF, "diff", TOP | FLAME, {"d"}, "Diff", 6, "toggle comparing with the time before, or a recording"},
     {ACTION_DIFF, "diff", TIMELINE, {"d"}, "Diff", 6, "compare with the selected span; no span: begin, or end"},
+    {ACTION_COMPARE, "compare", RANKS, {"d"}, "Diff", 6, "its stack beside that of a tagged rank, or of the most"},
+    {ACTION_COMPARE, "compare", STACKS, {"d"}, "Diff", 6, "this stack beside the one that most other ranks have"},
     {ACTION_DIFF_BEFORE, "diff-before", TOP | FLAME | TIMELINE, {"D"}, NULL, 0, "compare with the time before: no span, no recording"},
     {ACTION_ZERO, "zero", TOP | FLAME, {"z"}, "Zero", 6, "count from zero"},
     {ACTION_FLAME_FLIP, "flip", FLAME, {"F"}, "Flip", 6, "flip: callers at the bottom or at the top"},

@@ -354,11 +354,10 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
 
 bool app_draw_banner(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
-    const struct screen_def *tab = app_screen_tab(a);
-    bool of_job = tab && tab->of_job && job_state_is_watched(a);
+    bool of_job = job_state_is_shown_by(a, app_screen_tab(a));
     if (a->screens[0].def == &screen_picker)
         return false;
-    if (a->pid == 0 && !d->has_target && job_state_is_watched(a)) {
+    if (job_state_is_alone(a)) {
         if (of_job)
             return false;
         snprintf(buf, cap, "no rank is open: Enter in Ranks opens one, [ and ] the one before and after");

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "client/verdict/verdict.h"
 #include "tui/core/app.h"
+#include "tui/core/job_state.h"
 
 #define FEED_SHARE 10     /* a query takes at most this part of the time between two answers */
 #define FEED_MAX_S 60.0   /* but the next one is at most so far away */
@@ -52,14 +53,24 @@ void app_feed_ask(struct app *a, enum app_feed_id id, const char *text) {
     app_feed_request(a, id, text, false);
 }
 
+/* Its tables are those of a process, or of a job in a database. */
+static bool app_feed_is_there(const struct app *a, enum app_feed_id id) {
+    return a->data.state == SESSION_CONNECTED ||
+           (id == FEED_STEPS && a->job.has_past && job_state_is_alone(a));
+}
+
+void app_feed_renew(struct app *a, enum app_feed_id id) {
+    a->feeds.feeds[id].asked_s = 0;
+    a->feeds.feeds[id].wanted = false;
+}
+
 void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, double every_s) {
     const struct app_feed *f = app_feed_get(a, id);
     double pause_s = f->failed_s > 0 ? FEED_RETRY_S : every_s;
     if (pause_s < f->elapsed_s * FEED_SHARE)
         pause_s = f->elapsed_s * FEED_SHARE < FEED_MAX_S ? f->elapsed_s * FEED_SHARE : FEED_MAX_S;
     bool is_first = f->asked_s <= 0 || strcmp(f->text, text) != 0;
-    if (a->data.state != SESSION_CONNECTED ||
-        (!is_first && (a->data.paused || a->now_s - f->asked_s < pause_s)))
+    if (!app_feed_is_there(a, id) || (!is_first && (a->data.paused || a->now_s - f->asked_s < pause_s)))
         return;
     app_feed_request(a, id, text, !is_first);
 }
@@ -142,7 +153,7 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
         text = nothing;
     else if (f->failed_s > 0)
         text = f->error.text;
-    else if (!f->is_answered && a->data.state != SESSION_CONNECTED)
+    else if (!f->is_answered && !app_feed_is_there(a, id))
         text = a->data.state == SESSION_CONNECTING ? "connecting to the agent ..." : "no data received";
     else if (!f->is_answered)
         text = "reading ...";

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "client/fleet/fleet_open.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/job_state.h"
 
@@ -19,6 +20,7 @@ void app_job_read(struct app *a, double at_s) {
         rc = err_set(&e, ERR_USAGE, "the address of the job is too long");
     if (rc == 0) {
         a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
+        app_feed_renew(a, FEED_STEPS);
         a->host.watch_job(a->host.arg, strbuf_str(&target));
     } else
         app_message(a, true, "%s", e.text);
@@ -150,8 +152,25 @@ void app_job_attached(struct app *a, const struct err *why) {
     app_screen_update_all(a);
 }
 
+/* The next rank is selected, and none is opened. */
+static void app_job_select(struct app *a, int step) {
+    const struct job_shot *f = job_state_shown(a);
+    const struct job_shot_rank *last = job_state_selected(a);
+    if (!last) {
+        app_message(a, false, "the ranks are not known yet");
+        return;
+    }
+    size_t n = f->n_ranks, at = ((size_t)(last - f->ranks) + n + (size_t)(step > 0 ? 1 : n - 1)) % n;
+    a->job.rank = f->ranks[at].rank;
+    app_screen_update_all(a);
+}
+
 /* The next rank that has a process, round and round. */
 static void app_job_step(struct app *a, int step) {
+    if (job_state_is_alone(a) && a->job.has_past && (a->config.job_is_closed || !isnan(a->job.moment))) {
+        app_job_select(a, step);
+        return;
+    }
     const struct job_shot *f = a->job.shot;
     const struct job_shot_rank *last = job_shot_find(f, a->job.rank);
     last = last ? last : job_shot_find_pid(f, a->pid);

@@ -37,8 +37,7 @@
 
 /* On the screens of all ranks the header is the job's. */
 static bool header_is_of_job(const struct app *app) {
-    const struct screen_def *tab = app_screen_tab(app);
-    return tab && tab->of_job && job_state_is_watched(app);
+    return job_state_is_shown_by(app, app_screen_tab(app));
 }
 
 int header_rows(const struct app *app, int screen_rows) {

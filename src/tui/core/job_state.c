@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tui/core/screen.h"
+
 void job_state_init(struct app_job *j) {
     j->rank = j->opening = j->opened = j->offer.rank = -1;
     j->moment = NAN;
@@ -19,6 +21,22 @@ void job_state_fini(struct app_job *j) {
 }
 
 bool job_state_is_watched(const struct app *a) { return *a->job.target != '\0'; }
+
+bool job_state_is_alone(const struct app *a) {
+    return job_state_is_watched(a) && a->pid == 0 && !a->data.has_target;
+}
+
+bool job_state_is_shown_by(const struct app *a, const struct screen_def *def) {
+    if (!def || !job_state_is_watched(a))
+        return false;
+    return def->of_job || (job_state_is_alone(a) && (def->shows_job || (def->reads_job && a->job.has_past)));
+}
+
+const struct job_shot_rank *job_state_selected(const struct app *a) {
+    const struct job_shot *f = job_state_shown(a);
+    const struct job_shot_rank *r = job_shot_find(f, a->job.rank);
+    return r ? r : f && f->n_ranks ? &f->ranks[0] : NULL;
+}
 
 bool job_state_is_offered(const struct app *a) {
     const struct app_job_offer *o = &a->job.offer;

@@ -16,7 +16,7 @@
 
 bool job_time_is_shown(const struct app *a) {
     const struct app_screen *s = a->n_screens > 0 ? &a->screens[a->n_screens - 1] : NULL;
-    return job_state_is_watched(a) && s && (s->def->keys == CONTEXT_RANKS || s->def->keys == CONTEXT_STACKS);
+    return s && s->def->is_tab && s->def != &screen_sql && job_state_is_shown_by(a, s->def);
 }
 
 static void job_time_show(struct app *a, const struct job_shot *f) {

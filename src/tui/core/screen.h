@@ -102,8 +102,10 @@ struct screen_def {
     /* It shows what was typed or has happened in this session: a single snapshot has no picture of
      * it */
     bool of_session;
-    bool of_job;  /* it shows the ranks of a job, and so does the header: app_job.h */
-    bool is_kept; /* opened again, it has kept its state */
+    bool of_job;    /* it shows the ranks of a job, and so does the header: app_job.h */
+    bool shows_job; /* it shows the job where none of its ranks is open, */
+    bool reads_job; /* or the tables of it, if a database has them */
+    bool is_kept;   /* opened again, it has kept its state */
     /* Of the struct behind `state`; zeroed before init */
     size_t state_size;
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */

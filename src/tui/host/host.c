@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "client/fleet/fleet_open.h"
 #include "client/history.h"
 #include "client/session/session.h"
 #include "client/sql/saved.h"
@@ -434,8 +435,10 @@ void host_do_noted(struct host *r) {
             if (!r->session || session_debug(r->session, n->debug_method, n->debug, &e) != 0)
                 app_repl_refused(r->app, &e);
         }
-        if (what & HOST_WATCH_JOB)
+        if (what & HOST_WATCH_JOB) {
             host_job_watch(&r->job, n->job);
+            host_query_set_job(&r->query, fleet_open_is_database(n->job) ? n->job : "");
+        }
         if (what & HOST_OPEN_DIFF)
             host_diff_open(&r->diff, n->diff);
         if (what & HOST_READ_FEEDS)

@@ -24,7 +24,8 @@ static int host_querier_open(struct host_query *q, struct host_querier *w, void 
                              struct err *e) {
     if (w->querier)
         return 0;
-    w->querier = querier_new(q->has_address ? &q->address : NULL, e);
+    w->querier = !q->has_address && q->job[0] ? querier_new_job(q->job, e)
+                                              : querier_new(q->has_address ? &q->address : NULL, e);
     if (w->querier)
         w->watch = loop_watch_fd(q->loop, querier_fd(w->querier), on_answer, q, e);
     if (w->watch)
@@ -203,30 +204,46 @@ void host_query_cancel_magic(struct host_query *q) {
 
 /* ---- the target ---- */
 
-void host_query_set_target(struct host_query *q, const struct target_address *addr) {
+static void host_query_leave(struct host_query *q, const char *why) {
     bool had_magic = q->magic_waits || q->magic_runs;
     host_querier_close(&q->sql);
     host_querier_close(&q->shared);
     magic_fini(&q->magic);
     q->magic_waits = q->magic_runs = q->magic_is_cancelled = false;
     q->has_ended = false;
-    q->has_address = addr != NULL;
-    if (addr)
-        q->address = *addr;
     if (!q->app)
         return;
     /* Nobody will answer it. */
     if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) {
         struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-        err_set(&answer.error, ERR_FAILED, "the target has changed: run the query again");
+        err_set(&answer.error, ERR_FAILED, "%s: run the query again", why);
         app_take_answer(q->app, &answer);
     }
     q->app->feeds.feeds[q->feed_id].running = false; /* nobody will answer it */
     if (had_magic) {
-        struct err why;
-        err_set(&why, ERR_FAILED, "the target has changed: try again");
-        host_query_refuse_magic(q, &why);
+        struct err refused;
+        err_set(&refused, ERR_FAILED, "%s: try again", why);
+        host_query_refuse_magic(q, &refused);
     }
+}
+
+void host_query_set_job(struct host_query *q, const char *target) {
+    if (!q->has_address)
+        host_query_leave(q, "another moment is shown");
+    snprintf(q->job, sizeof q->job, "%s", target);
+    if (!q->has_address && q->app) {
+        host_query_begin(q);
+        host_query_read_feeds(q);
+    }
+}
+
+void host_query_set_target(struct host_query *q, const struct target_address *addr) {
+    host_query_leave(q, "the target has changed");
+    q->has_address = addr != NULL;
+    if (addr)
+        q->address = *addr;
+    if (!q->app)
+        return;
     if (addr) { /* waited for the end of another one */
         host_query_begin(q);
         host_query_read_feeds(q);

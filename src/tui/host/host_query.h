@@ -38,11 +38,15 @@ struct host_query {
     bool magic_is_cancelled; /* the one that waits */
     struct target_address address;
     bool has_address;
+    char job[512];  /* a job that a database has: its tables are read while there is no address; "": none */
     bool has_ended; /* the target has ended, and what it left was not looked for yet */
 };
 
 /* The target is another one from here on; NULL: none. Ends the queries of the last one. */
 void host_query_set_target(struct host_query *q, const struct target_address *addr);
+
+/* The job is watched, at the moment that the target names; "": none is. Ends its queries of the last moment. */
+void host_query_set_job(struct host_query *q, const char *target);
 
 /* The target has ended: the next query of the SQL or Repl screen turns to the recording that it
  * left. */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/work.h"
+#include "client/fleet/job_database.h"
 #include "client/output.h"
 #include "client/sql/database.h"
 #include "client/repl/magic_query.h"
@@ -36,6 +37,8 @@ struct querier {
     /* owned by the thread */
     bool has_address;
     struct target_address address;
+    char *job_target; /* NULL: it is not for a job */
+    struct job_database *job;
     struct database *db;
     struct verdict_judge *judge; /* over it; NULL: not made yet */
 };
@@ -101,6 +104,14 @@ static void querier_publish(struct querier *q, struct database *db) {
 static int querier_open(struct querier *q, struct err *e) {
     if (q->db)
         return 0;
+    if (q->job_target) {
+        q->job = job_database_open(q->job_target, 0, e);
+        if (!q->job)
+            return -1;
+        q->db = job_database_get(q->job);
+        querier_publish(q, q->db);
+        return 0;
+    }
     q->db = database_open(e);
     if (!q->db)
         return -1;
@@ -136,7 +147,7 @@ static void querier_blank(char *from, const char *to) {
             *from = ' ';
 }
 
-static int querier_run_all(struct querier *q, struct err *e) {
+static int querier_run_statements(struct querier *q, struct err *e) {
     const struct sql_named named[] = {{":from", q->from_s}, {":to", q->to_s}};
     struct sql_query limits = {.named = named, .n_named = sizeof named / sizeof named[0]};
     struct querier_answer *a = &q->answer;
@@ -158,6 +169,18 @@ static int querier_run_all(struct querier *q, struct err *e) {
     if (a->statements == 0)
         return err_set(e, ERR_USAGE, "there is no statement to run");
     return 0;
+}
+
+static int querier_run_all(struct querier *q, struct err *e) {
+    if (q->job && job_database_begin(q->job, q->text, e) != 0)
+        return -1;
+    int rc = querier_run_statements(q, e);
+    if (rc != 0 && q->job && job_database_source(q->job) &&
+        fleet_source_error(job_database_source(q->job))->code != ERR_OK)
+        *e = *fleet_source_error(job_database_source(q->job));
+    if (q->job)
+        job_database_end(q->job);
+    return rc;
 }
 
 static int querier_judge_all(struct querier *q, struct err *e) {
@@ -238,15 +261,19 @@ static void querier_main(void *arg) {
     q->open = NULL;
     work_unlock(&q->work);
     verdict_judge_free(q->judge);
-    database_close(q->db);
+    if (q->job)
+        job_database_close(q->job);
+    else
+        database_close(q->db);
     q->db = NULL;
 }
 
 /* ---- the caller ---- */
 
-struct querier *querier_new(const struct target_address *addr, struct err *e) {
+static struct querier *querier_start(const struct target_address *addr, const char *job, struct err *e) {
     struct querier *q = calloc(1, sizeof *q);
-    if (!q) {
+    if (!q || (job && !(q->job_target = strdup(job)))) {
+        free(q);
         err_set(e, ERR_FAILED, "out of memory for queries");
         return NULL;
     }
@@ -262,6 +289,14 @@ struct querier *querier_new(const struct target_address *addr, struct err *e) {
     err_set_errno(e, ERR_FAILED, rc, "cannot run queries");
     querier_free(q);
     return NULL;
+}
+
+struct querier *querier_new(const struct target_address *addr, struct err *e) {
+    return querier_start(addr, NULL, e);
+}
+
+struct querier *querier_new_job(const char *target, struct err *e) {
+    return querier_start(NULL, target, e);
 }
 
 int querier_fd(const struct querier *q) { return q->work.fd; }
@@ -354,6 +389,7 @@ void querier_free(struct querier *q) {
     querier_answer_fini(&q->answer);
     querier_export_fini(&q->exported);
     magic_fini(&q->magic);
+    free(q->job_target);
     free(q->text);
     free(q);
 }

@@ -70,6 +70,9 @@ struct querier;
 /* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the
  * error. */
 struct querier *querier_new(const struct target_address *addr, struct err *e);
+
+/* For a job that a database has (client/fleet/job_database.h). NULL with the error. */
+struct querier *querier_new_job(const char *target, struct err *e);
 void querier_free(struct querier *q);
 
 /* Readable when there is an answer, until querier_take. */

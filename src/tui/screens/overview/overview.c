@@ -7,6 +7,7 @@
  */
 #include "tui/core/app.h"
 #include "tui/core/app_input.h"
+#include "tui/core/job_state.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 
@@ -17,6 +18,7 @@
 #include "tui/view/pick.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/screens/log.h"
+#include "tui/screens/overview/overview_job.h"
 #include "tui/screens/overview/overview_lines.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/core/window.h"
@@ -66,6 +68,10 @@ static int overview_rest(const struct overview_state *s, const struct app *app, 
 }
 
 static void overview_make(struct overview_state *s, const struct app *app) {
+    if (job_state_is_alone(app)) {
+        overview_job_build(&s->summary, app, overview_cols(s), OVERVIEW_EVENTS);
+        return;
+    }
     struct overview_form form = {.cols = overview_cols(s), .events = OVERVIEW_EVENTS};
     while (s->is_wide && form.events > OVERVIEW_LEAST_EVENTS &&
            overview_rest(s, app, form.events) < OVERVIEW_FLAME_ROWS)
@@ -356,6 +362,7 @@ const struct screen_def screen_overview = {
     .needs_samples = true,
     .needs_vitals = true,
     .is_kept = true,
+    .shows_job = true,
     .tells_arms = true,
     .state_size = sizeof(struct overview_state),
     .init = overview_init,

@@ -176,8 +176,8 @@ static void overview_class_text(const struct data *d, const struct model_snapsho
 
 /* ---- lines ---- */
 
-static struct overview_line *overview_add(struct overview *s, enum overview_kind kind, const char *label,
-                                          enum action opens) {
+struct overview_line *overview_add(struct overview *s, enum overview_kind kind, const char *label,
+                                   enum action opens) {
     static struct overview_line nowhere; /* beyond the last one: the lists below are short */
     struct overview_line *l = s->n < OVERVIEW_LINES ? &s->lines[s->n++] : &nowhere;
     *l = (struct overview_line){.kind = kind, .label = label, .role = ROLE_VALUE, .opens = opens};
@@ -191,8 +191,7 @@ static void overview_put_percent(char *buf, size_t cap, double v) {
         snprintf(buf, cap, "%.*f %%", v < 99.95 ? 1 : 0, v);
 }
 
-__attribute__((format(printf, 2, 3))) static void overview_say(struct overview_line *l, const char *fmt,
-                                                               ...) {
+void overview_say(struct overview_line *l, const char *fmt, ...) {
     size_t used = strlen(l->text);
     va_list ap;
     va_start(ap, fmt);
@@ -534,7 +533,7 @@ static void overview_add_functions(struct overview *s, const struct app *app,
     }
 }
 
-static void overview_add_events(struct overview *s, const struct app *app, size_t most) {
+void overview_add_events(struct overview *s, const struct app *app, size_t most) {
     size_t n = log_count(app->log), first = n > most ? n - most : 0;
     struct overview_line *l = overview_add(s, OVERVIEW_TITLE, "Events", ACTION_SHOW_LOG);
     l->is_right = true;

@@ -14,6 +14,16 @@
 void overview_pick_functions(struct overview_functions *out, const struct sample_store *tally,
                              enum sample_store_window window);
 
+/* Append a line; its texts are empty. One too many goes nowhere. */
+struct overview_line *overview_add(struct overview *s, enum overview_kind kind, const char *label,
+                                   enum action opens);
+
+/* Append to its text. */
+void overview_say(struct overview_line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Append the newest events, `most` at most. */
+void overview_add_events(struct overview *s, const struct app *app, size_t most);
+
 /* What there is room for. */
 struct overview_form {
     int cols;       /* of a line on the left */

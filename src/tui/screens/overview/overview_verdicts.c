@@ -80,3 +80,17 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
         return verdicts_add(out, 0, 4, "verdict", empty, cols, ROLE_VALUE, ACTION_NONE);
     return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
 }
+
+int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out) {
+    static const enum theme_role roles[] = {
+        [JOB_SHOT_NOTE] = ROLE_VALUE, [JOB_SHOT_WARNING] = ROLE_CONN_WAIT, [JOB_SHOT_BAD] = ROLE_CONN_LOST};
+    int n = 0, max = verdicts_is_narrow(cols) ? OVERVIEW_VERDICT_LINES_NARROW : OVERVIEW_VERDICT_LINES;
+    for (size_t i = 0; f && i < f->n_verdicts; i++) {
+        const struct job_shot_verdict *v = &f->verdicts[i];
+        n = verdicts_add(out, n, max, v->code, v->text, cols, roles[v->level], ACTION_SHOW_STACKS);
+    }
+    if (n)
+        return n;
+    return verdicts_add(out, 0, 4, "verdict", f ? "nothing is worth a warning" : "looking for the ranks",
+                        cols, ROLE_VALUE, ACTION_SHOW_RANKS);
+}

@@ -7,6 +7,7 @@
 #define TUI_SCREENS_OVERVIEW_OVERVIEW_VERDICTS_H
 
 #include "tui/core/app.h"
+#include "tui/model/job_shot.h"
 #include "tui/screens/overview/overview_state.h"
 
 /* Most lines of verdicts; in a narrow column each takes more. */
@@ -22,6 +23,9 @@ int overview_verdicts_indent(int cols);
 /* Make the lines for an area of `cols`, OVERVIEW_VERDICT_LINES_NARROW at most: texts are continued in lines without a name. Returns how
  * many. A line also explains why there are none. */
 int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out);
+
+/* The same of a job whose ranks are watched together; nothing is worth a warning: a line says so. */
+int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out);
 
 /* The role of a level (enum verdict_level). */
 enum theme_role overview_verdict_role(int64_t level);

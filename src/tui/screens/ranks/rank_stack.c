@@ -25,29 +25,52 @@ static int rank_stack_func_cols(const struct job_shot *s, uint32_t node, const s
     return widest < cols / 2 ? widest : cols / 2;
 }
 
-static void rank_stack_draw_frame(const struct stack_node *n, int number, int func_cols, struct grid *g,
-                                  struct rect area, int row) {
+/* True if a stack goes through a node. */
+static bool rank_stack_has(const struct job_shot *s, uint32_t leaf, uint32_t node) {
+    for (; leaf != node && leaf != STACK_CLASSES_ROOT; leaf = s->stacks.nodes[leaf].parent)
+        ;
+    return leaf == node;
+}
+
+uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node) {
+    uint32_t best = STACK_CLASSES_NONE;
+    for (size_t i = 0; i < s->stacks.n_classes; i++) {
+        uint32_t leaf = s->stacks.classes[i];
+        if (leaf != STACK_CLASSES_ROOT && !rank_stack_has(s, leaf, node) &&
+            (best == STACK_CLASSES_NONE || s->stacks.nodes[leaf].n_here > s->stacks.nodes[best].n_here))
+            best = leaf;
+    }
+    return best;
+}
+
+static void rank_stack_draw_frame(const struct stack_node *n, int number, int func_cols, bool is_common,
+                                  struct grid *g, struct rect area, int row) {
     char text[32], file[2048];
     snprintf(text, sizeof text, "%d", number);
     grid_text_fit(g, area, row, 0, RANK_STACK_DEPTH, ROLE_DEPTH, GRID_RIGHT, text);
     int col = RANK_STACK_DEPTH + 1;
-    grid_text_fit(g, area, row, col, func_cols, n->own ? ROLE_FUNC : ROLE_FUNC_LIBRARY, GRID_LEFT,
-                  *n->func ? n->func : "?");
+    grid_text_fit(g, area, row, col, func_cols,
+                  is_common ? ROLE_MUTED
+                  : n->own  ? ROLE_FUNC
+                            : ROLE_FUNC_LIBRARY,
+                  GRID_LEFT, *n->func ? n->func : "?");
     col += func_cols + 2;
     if (n->line > 0)
         snprintf(file, sizeof file, "%.2000s:%d", n->file, n->line);
     else
         snprintf(file, sizeof file, "%.2000s", n->file);
     if (col < area.cols)
-        grid_text_fit(g, area, row, col, area.cols - col, ROLE_FILE, GRID_TAIL, file);
+        grid_text_fit(g, area, row, col, area.cols - col, is_common ? ROLE_MUTED : ROLE_FILE, GRID_TAIL,
+                      file);
 }
 
-void rank_stack_draw(const struct job_shot *s, uint32_t node, const char *title, struct grid *g,
-                     struct rect area) {
+static void rank_stack_draw_one(const struct job_shot *s, const struct rank_stack_shown *one,
+                                const struct rank_stack_shown *other, struct grid *g, struct rect area) {
+    uint32_t node = one->node;
     int n = rank_stack_frames(s, node), shown = n < area.rows - 1 ? n : area.rows - 1,
         func_cols = rank_stack_func_cols(s, node, g, area.cols);
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
-    int col = grid_printf(g, area, 0, 0, ROLE_TITLE, " %s ", title);
+    int col = grid_printf(g, area, 0, 0, ROLE_TITLE, " %s ", one->title);
     if (shown < n)
         grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " %d of %d frames", shown, n);
     else if (n > 0)
@@ -55,5 +78,20 @@ void rank_stack_draw(const struct job_shot *s, uint32_t node, const char *title,
     if (n == 0)
         grid_text(g, area, 1, 1, ROLE_MUTED, "no stack is known");
     for (int i = 0; i < shown; i++, node = s->stacks.nodes[node].parent)
-        rank_stack_draw_frame(&s->stacks.nodes[node], i, func_cols, g, area, i + 1);
+        rank_stack_draw_frame(&s->stacks.nodes[node], i, func_cols,
+                              other && rank_stack_has(s, other->node, node), g, area, i + 1);
+}
+
+void rank_stack_draw(const struct job_shot *s, const struct rank_stack_shown *one,
+                     const struct rank_stack_shown *other, struct grid *g, struct rect area) {
+    struct rect left = area, right = area;
+    if (other) {
+        left.cols = (area.cols - 1) / 2;
+        right.col += left.cols + 1;
+        right.cols = area.cols - left.cols - 1;
+        rank_stack_draw_one(s, other, one, g, right);
+        for (int row = 0; row < area.rows; row++)
+            grid_text(g, area, row, left.cols, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    }
+    rank_stack_draw_one(s, one, other, g, left);
 }

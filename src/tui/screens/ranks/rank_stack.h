@@ -12,9 +12,18 @@
 /* Rows that a node's frames need. */
 int rank_stack_rows(const struct job_shot *s, uint32_t node);
 
-/* Draw a title and the frames of a node of s->stacks, innermost first; if they do not all fit, the
- * outermost are left out, and the title says so. */
-void rank_stack_draw(const struct job_shot *s, uint32_t node, const char *title, struct grid *g,
-                     struct rect area);
+/* The leaf of the stack that most ranks have, of those that do not go through a node; STACK_CLASSES_NONE: all do. */
+uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node);
+
+/* A stack, by its innermost frame in s->stacks. */
+struct rank_stack_shown {
+    uint32_t node;
+    char title[96];
+};
+
+/* Draw a title and its frames, innermost first; if they do not all fit, the outermost are left out, and the title
+ * says so. `other` (NULL: none) is drawn beside it, and the calls that both have in common are muted. */
+void rank_stack_draw(const struct job_shot *s, const struct rank_stack_shown *one,
+                     const struct rank_stack_shown *other, struct grid *g, struct rect area);
 
 #endif

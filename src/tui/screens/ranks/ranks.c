@@ -66,6 +66,7 @@ struct ranks_state {
     enum ranks_cell cell;
     bool has_grid; /* also if all ranks fit into the table */
     bool in_grid;  /* it has the focus */
+    bool compares; /* the stack of the selected rank is beside another one */
     int slot;      /* the first one of the cell that is selected there */
     struct rect grid_area;
 };
@@ -369,6 +370,15 @@ static bool ranks_take_filter(struct ranks_state *s, struct app *app) {
     return true;
 }
 
+/* Select a rank, if it is shown. */
+static void ranks_select(struct ranks_state *s, struct app *app, int32_t rank) {
+    for (int i = 0; i < s->n; i++)
+        if (ranks_of(s->rows[i])->rank->rank == rank) {
+            view_select(&s->view, app, i);
+            return;
+        }
+}
+
 static void ranks_update(void *state, struct app *app) {
     struct ranks_state *s = state;
     const struct job_shot *f = job_state_shown(app);
@@ -397,8 +407,12 @@ static void ranks_update(void *state, struct app *app) {
     if (f)
         ranks_make_slots(s, s->group);
     view_settle(&s->view);
+    const struct ranks_row *row = view_row(&s->view);
     if (is_filtered)
         view_select(&s->view, app, 0);
+    /* another screen has gone to the next rank */
+    else if (app->job.rank >= 0 && (!row || row->rank->rank != app->job.rank))
+        ranks_select(s, app, app->job.rank);
 }
 
 static void ranks_selected(void *owner, struct app *app) {
@@ -416,15 +430,6 @@ static const struct view_def ranks_rows = {.count = ranks_count,
                                            .selected = ranks_selected};
 
 static struct view *ranks_view(void *state) { return &((struct ranks_state *)state)->view; }
-
-/* Select a rank, if it is shown. */
-static void ranks_select(struct ranks_state *s, struct app *app, int32_t rank) {
-    for (int i = 0; i < s->n; i++)
-        if (ranks_of(s->rows[i])->rank->rank == rank) {
-            view_select(&s->view, app, i);
-            return;
-        }
-}
 
 static void ranks_init(void *state, struct app *app) {
     struct ranks_state *s = state;
@@ -584,18 +589,43 @@ static void ranks_draw_legend(const struct ranks_state *s, struct grid *g, struc
 
 /* ---- drawing ---- */
 
-static void ranks_draw_stack(const struct ranks_state *s, struct grid *g, struct rect area) {
-    const struct ranks_row *row = view_row(&s->view);
-    const struct job_shot_rank *r = row ? row->rank : NULL;
-    char title[96];
-    if (!r)
-        return;
-    int32_t alike = job_shot_class_ranks(s->shot, r->class_number);
+static struct rank_stack_shown ranks_stack_of(const struct job_shot *f, const struct job_shot_rank *r) {
+    struct rank_stack_shown out = {.node = r->leaf};
+    int32_t alike = job_shot_class_ranks(f, r->class_number);
     if (alike > 1)
-        snprintf(title, sizeof title, "Stack of rank %" PRId32 " and %" PRId32 " more", r->rank, alike - 1);
+        snprintf(out.title, sizeof out.title, "Stack of rank %" PRId32 " and %" PRId32 " more", r->rank,
+                 alike - 1);
     else
-        snprintf(title, sizeof title, "Stack of rank %" PRId32, r->rank);
-    rank_stack_draw(s->shot, r->leaf, title, g, area);
+        snprintf(out.title, sizeof out.title, "Stack of rank %" PRId32, r->rank);
+    return out;
+}
+
+/* The stack to compare that of a rank with: of another rank that is tagged, or the one of the most ranks. False: there
+ * is no other. */
+static bool ranks_find_other(const struct ranks_state *s, const struct app *app,
+                             const struct job_shot_rank *r, struct rank_stack_shown *out) {
+    for (size_t i = 0; i < s->shot->n_ranks; i++)
+        if (&s->shot->ranks[i] != r && tags_has(&app->job.tags, ranks_key(&s->pool[i]))) {
+            *out = ranks_stack_of(s->shot, &s->shot->ranks[i]);
+            return true;
+        }
+    *out = (struct rank_stack_shown){.node = rank_stack_find_other(s->shot, r->leaf)};
+    if (out->node == STACK_CLASSES_NONE)
+        return false;
+    uint32_t n = s->shot->stacks.nodes[out->node].n_here;
+    snprintf(out->title, sizeof out->title, "Stack of %" PRIu32 " rank%s", n, n == 1 ? "" : "s");
+    return true;
+}
+
+static void ranks_draw_stack(const struct ranks_state *s, const struct app *app, struct grid *g,
+                             struct rect area) {
+    const struct ranks_row *row = view_row(&s->view);
+    struct rank_stack_shown one, other;
+    if (!row)
+        return;
+    one = ranks_stack_of(s->shot, row->rank);
+    bool is_compared = s->compares && ranks_find_other(s, app, row->rank, &other);
+    rank_stack_draw(s->shot, &one, is_compared ? &other : NULL, g, area);
 }
 
 /* Rows of the table in `rows`, of which the stack gets the rest: what it needs, but not more than a
@@ -605,8 +635,10 @@ static int ranks_table_rows(const struct ranks_state *s, int rows) {
     if (!row)
         return rows;
     int needed = s->n + 1, stack = rank_stack_rows(s->shot, row->rank->leaf);
-    if (rows - needed >= RANK_STACK_ROWS)
+    if (rows - needed >= RANK_STACK_ROWS && !s->compares)
         return needed;
+    if (s->compares && rows >= 2 * RANK_STACK_ROWS)
+        return rows - needed > rows / 2 ? needed : rows / 2;
     return rows < RANKS_MUCH ? rows : rows - (stack < rows / 3 ? stack : rows / 3);
 }
 
@@ -636,7 +668,7 @@ static void ranks_draw(void *state, struct app *app, struct grid *g, struct rect
     s->view.in_pane = s->in_grid;
     view_draw(&s->view, g, table, empty);
     if (stack.rows >= RANK_STACK_ROWS)
-        ranks_draw_stack(s, g, stack);
+        ranks_draw_stack(s, app, g, stack);
 }
 
 /* ---- actions ---- */
@@ -692,6 +724,15 @@ static bool ranks_move_cell(struct ranks_state *s, enum action action) {
     return true;
 }
 
+static void ranks_compare(struct ranks_state *s, struct app *app) {
+    const struct ranks_row *row = view_row(&s->view);
+    struct rank_stack_shown other;
+    bool can = row && ranks_find_other(s, app, row->rank, &other);
+    s->compares = !s->compares && can;
+    if (!can)
+        app_message(app, false, row ? "all ranks have the same stack" : "no rank is selected");
+}
+
 static bool ranks_act(void *state, struct app *app, enum action action) {
     struct ranks_state *s = state;
     switch ((int)action) {
@@ -717,9 +758,13 @@ static bool ranks_act(void *state, struct app *app, enum action action) {
         s->cell = (enum ranks_cell)((s->cell + 1) % RANKS_CELLS);
         s->has_grid = true;
         return true;
+    case ACTION_COMPARE:
+        ranks_compare(s, app);
+        return true;
     case ACTION_BACK:
-        if (!s->in_grid)
+        if (!s->in_grid && !s->compares)
             return false;
+        s->compares = s->in_grid && s->compares;
         s->in_grid = false;
         return true;
     default:
@@ -751,7 +796,7 @@ static bool ranks_mouse(void *state, struct app *app, const struct input_event *
 static bool ranks_is_on(const void *state, const struct app *app, enum action action) {
     const struct ranks_state *s = state;
     (void)app;
-    return action == ACTION_FOCUS && s->in_grid;
+    return (action == ACTION_FOCUS && s->in_grid) || (action == ACTION_COMPARE && s->compares);
 }
 
 static void ranks_status(const void *state, const struct app *app, struct strbuf *out) {

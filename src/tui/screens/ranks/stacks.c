@@ -43,6 +43,7 @@ struct stacks_state {
     size_t cap_rows;
     int n;
     struct view view;
+    bool compares; /* the stack of the selected row is beside another one */
 };
 
 static const struct stacks_row *stacks_of(const void *row) { return row; }
@@ -320,6 +321,21 @@ static void stacks_fini(void *state) {
 
 /* ---- drawing ---- */
 
+static struct rank_stack_shown stacks_stack_of(uint32_t node, uint32_t n) {
+    struct rank_stack_shown out = {.node = node};
+    snprintf(out.title, sizeof out.title, "Stack of %" PRIu32 " rank%s", n, n == 1 ? "" : "s");
+    return out;
+}
+
+/* The stack of the most ranks that is another one. False: there is none. */
+static bool stacks_find_other(const struct stacks_row *r, struct rank_stack_shown *out) {
+    uint32_t node = rank_stack_find_other(r->shot, r->end);
+    if (node == STACK_CLASSES_NONE)
+        return false;
+    *out = stacks_stack_of(node, stacks_node(r, node)->n_here);
+    return true;
+}
+
 static void stacks_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct stacks_state *s = state;
     if (s->shot != job_state_shown(app)) /* it was frozen, or is no longer */
@@ -329,19 +345,20 @@ static void stacks_draw(void *state, struct app *app, struct grid *g, struct rec
     int needed = s->n + 1, wanted = r ? rank_stack_rows(s->shot, r->end) : 0;
     if (wanted > area.rows / 3)
         wanted = area.rows / 3;
-    table.rows = r && area.rows - needed >= RANK_STACK_ROWS ? needed
-                 : area.rows >= STACKS_MUCH                 ? area.rows - wanted
-                                                            : area.rows;
+    bool halves = s->compares && area.rows >= 2 * RANK_STACK_ROWS && area.rows - needed < area.rows / 2;
+    table.rows = halves                                       ? area.rows / 2
+                 : r && area.rows - needed >= RANK_STACK_ROWS ? needed
+                 : area.rows >= STACKS_MUCH                   ? area.rows - wanted
+                                                              : area.rows;
     stack.row += table.rows;
     stack.rows -= table.rows;
     view_draw(&s->view, g, table,
               !s->shot ? "looking for the ranks of the job" : "no stack is shown: A shows all");
     if (!r || stack.rows < RANK_STACK_ROWS)
         return;
-    char title[64];
-    snprintf(title, sizeof title, r->n == 1 ? "Stack of %" PRIu32 " rank" : "Stack of %" PRIu32 " ranks",
-             r->n);
-    rank_stack_draw(s->shot, r->end, title, g, stack);
+    struct rank_stack_shown one = stacks_stack_of(r->end, r->n), other;
+    bool is_compared = s->compares && stacks_find_other(r, &other);
+    rank_stack_draw(s->shot, &one, is_compared ? &other : NULL, g, stack);
 }
 
 /* ---- actions ---- */
@@ -359,10 +376,33 @@ static void stacks_enter(const struct stacks_state *s, struct app *app) {
 }
 
 static bool stacks_act(void *state, struct app *app, enum action action) {
-    if (action != ACTION_OPEN_CLASS)
+    struct stacks_state *s = state;
+    const struct stacks_row *r = view_row(&s->view);
+    struct rank_stack_shown other;
+    bool can;
+    switch ((int)action) {
+    case ACTION_OPEN_CLASS:
+        stacks_enter(s, app);
+        return true;
+    case ACTION_COMPARE:
+        can = r && stacks_find_other(r, &other);
+        s->compares = !s->compares && can;
+        if (!can)
+            app_message(app, false, r ? "all ranks go through this" : "no stack is selected");
+        return true;
+    case ACTION_BACK:
+        if (!s->compares)
+            return false;
+        s->compares = false;
+        return true;
+    default:
         return false;
-    stacks_enter(state, app);
-    return true;
+    }
+}
+
+static bool stacks_is_on(const void *state, const struct app *app, enum action action) {
+    (void)app;
+    return action == ACTION_COMPARE && ((const struct stacks_state *)state)->compares;
 }
 
 static bool stacks_mouse(void *state, struct app *app, const struct input_event *e) {
@@ -382,8 +422,8 @@ static void stacks_status(const void *state, const struct app *app, struct strbu
         size_t n = s->shot->stacks.n_classes;
         time_text_clock(s->shot->at_s, when, sizeof when);
         when[strcspn(when, ".")] = '\0'; /* without tenths */
-        strbuf_addf(out, "   %zu %s of %zu ranks at %s", n, n == 1 ? "stack" : "stacks", s->shot->n_ranks,
-                    when);
+        strbuf_addf(out, "   %zu %s of %zu %s at %s", n, n == 1 ? "stack" : "stacks", s->shot->n_ranks,
+                    s->shot->n_ranks == 1 ? "rank" : "ranks", when);
     }
     view_put_filter(&s->view, out);
     if (s->view.search.active)
@@ -405,5 +445,6 @@ const struct screen_def screen_stacks = {
     .act = stacks_act,
     .mouse = stacks_mouse,
     .update = stacks_update,
+    .is_on = stacks_is_on,
     .status = stacks_status,
 };

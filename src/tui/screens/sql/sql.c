@@ -230,6 +230,7 @@ const struct screen_def screen_sql = {
                  {CONTEXT_SQL_SHEET, "result", "SQL: the result"}},
     .of_session = true,
     .is_kept = true,
+    .reads_job = true,
     .state_size = sizeof(struct sql_state),
     .init = sql_init,
     .fini = sql_fini,

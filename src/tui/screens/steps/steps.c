@@ -24,6 +24,7 @@
 #include "tui/view/table.h"
 
 #define STEPS_EVERY_S 1.0
+#define STEPS_DATABASE_EVERY_S 5.0 /* which has new ones every ten seconds */
 #define STEPS_SAMPLES_EVERY_S 2.0
 #define STEPS_STACKS_EVERY_S 4.0
 #define STEPS_LEAST 256           /* that are requested */
@@ -33,6 +34,7 @@
 #define STEPS_SAMPLES_S 240.0     /* of samples, with few threads, */
 #define STEPS_SAMPLES_MANY_S 60.0 /* and with many */
 #define STEPS_MANY_THREADS 16
+#define STEPS_OF_RANK " AND rank = "
 
 #define STEPS_MAX_ZOOM 64 /* steps a column */
 
@@ -47,9 +49,14 @@ struct steps_state {
     int cols;                                        /* of the strips, as last drawn */
     struct rect chart_area;                          /* where they are */
     bool has_ranks;                                  /* beside it, all ranks of the job */
+    int32_t rank;                                    /* of a database: whose rows are shown; -1: no rank's */
+    bool is_read;                                    /* they have come */
 };
 
 enum { STEPS_COLUMN_STEP = 0 };
+
+/* No process is shown: the rows are those of a rank in a database. */
+static bool steps_is_of_job(const struct app *app) { return app->job.has_past && job_state_is_alone(app); }
 
 /* ---- table ---- */
 
@@ -222,14 +229,19 @@ static void steps_adapt(struct steps_state *s, const struct app *app) {
 }
 
 static void steps_follow(struct steps_state *s, struct app *app) {
-    char text[APP_FEED_TEXT];
+    char text[APP_FEED_TEXT], rank[48] = "";
+    const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
+    if (steps_is_of_job(app) && !r)
+        return;
+    if (r)
+        snprintf(rank, sizeof rank, STEPS_OF_RANK "%" PRId32, r->rank);
     steps_adapt(s, app);
     snprintf(text, sizeof text,
              "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
              "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
-             "%.0f ORDER BY timestamp DESC LIMIT %u",
-             s->window_s, steps_limit(s));
-    app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
+             "%.0f%s ORDER BY timestamp DESC LIMIT %u",
+             s->window_s, rank, steps_limit(s));
+    app_feed_follow(app, FEED_STEPS, text, r ? STEPS_DATABASE_EVERY_S : STEPS_EVERY_S);
     if (!app->data.live.valid && !data_is_recorded(&app->data))
         return;
     bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
@@ -242,23 +254,34 @@ static void steps_follow(struct steps_state *s, struct app *app) {
         app_feed_follow(app, FEED_STEP_STACKS, text, STEPS_STACKS_EVERY_S);
 }
 
+/* A query for that rank, or with -1 for none; the answer to the last one may still come. */
+static bool steps_is_asked_of(const char *text, int32_t rank) {
+    const char *at = strstr(text, STEPS_OF_RANK);
+    return at ? strtol(at + strlen(STEPS_OF_RANK), NULL, 10) == rank : rank < 0;
+}
+
 /* Take new data; while the view is frozen the display stays. */
 static void steps_take(struct steps_state *s, const struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
     const struct app_feed *stacks = app_feed_get(app, FEED_STEP_STACKS);
-    bool is_new = f->version != s->version || looks->version != s->looks_version ||
+    const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
+    int32_t rank = r ? r->rank : -1;
+    bool is_new = rank != s->rank || f->version != s->version || looks->version != s->looks_version ||
                   stacks->version != s->stacks_version;
     /* They arrive after the steps. */
     bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows);
-    if (!is_new || (app->data.paused && is_whole))
+    if (!is_new || (app->data.paused && is_whole && !steps_is_of_job(app)))
         return;
     s->has_looks = looks->rows != NULL;
     s->version = f->version;
     s->looks_version = looks->version;
     s->stacks_version = stacks->version;
-    if (!f->rows) /* another target */
+    const struct result *rows = steps_is_asked_of(f->text, rank) ? f->rows : NULL;
+    if (!rows || rank != s->rank) /* another target, or another rank */
         tags_clear(&s->table.view.own_tags);
-    steps_model_build(&s->model, f->rows, looks->rows, stacks->rows);
+    s->rank = rank;
+    s->is_read = rows != NULL;
+    steps_model_build(&s->model, rows, looks->rows, stacks->rows);
     steps_table_take(s);
 }
 
@@ -277,6 +300,7 @@ static void steps_init(void *state, struct app *app) {
     s->zoom = 1;
     s->window_s = STEPS_FIRST_S;
     s->version = s->looks_version = s->stacks_version = UINT32_MAX; /* none were seen */
+    s->rank = -1;
     steps_model_build(&s->model, NULL, NULL, NULL);
     if (app->config.filter)
         match_set(&s->table.view.filter, app->config.filter, true);
@@ -291,9 +315,11 @@ static void steps_fini(void *state) {
 
 /* ---- all ranks ---- */
 
-/* The process as a rank of the job that is watched; NULL: it is none. */
+/* The process as a rank of the job that is watched, or the rank whose rows a database has; NULL: it is none. */
 static const struct job_shot_rank *steps_rank(const struct app *app) {
     int32_t world;
+    if (steps_is_of_job(app))
+        return job_state_selected(app);
     return job_shot_find(job_state_shown(app), job_state_rank(app, &world));
 }
 
@@ -636,11 +662,20 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
 }
 
 /* Why there are no steps. */
-static void steps_put_empty(const struct app *app, char *buf, size_t cap) {
+static void steps_put_empty(const struct steps_state *s, const struct app *app, char *buf, size_t cap) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS);
     char why[512];
     const struct events *p = &app->data.pulse;
     bool is_agent = app->data.has_target && app->data.target.mode == MODEL_MODE_AGENT;
+    const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
+    if (r && f->rows && f->failed_s <= 0) {
+        if (s->is_read)
+            snprintf(buf, cap, "the database has no step of rank %" PRId32 ": [ and ] show other ranks",
+                     r->rank);
+        else
+            snprintf(buf, cap, "reading ...");
+        return;
+    }
     if (!f->rows) {
         app_feed_put_empty(app, FEED_STEPS, "", buf, cap);
         return;
@@ -665,7 +700,7 @@ static void steps_draw(void *state, struct app *app, struct grid *g, struct rect
     s->chart_area = (struct rect){0};
     s->table.view.area.rows = 0;
     if (s->model.n == 0) {
-        steps_put_empty(app, empty, sizeof empty);
+        steps_put_empty(s, app, empty, sizeof empty);
         view_draw(&s->table.view, g, area, empty);
         return;
     }
@@ -683,7 +718,10 @@ static void steps_draw(void *state, struct app *app, struct grid *g, struct rect
 
 static void steps_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct steps_state *s = state;
-    outline_status(&s->table, app->data.paused ? "Steps have stopped:" : "Steps", out);
+    const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
+    if (r)
+        strbuf_addf(out, "rank %" PRId32 ": ", r->rank);
+    outline_status(&s->table, app->data.paused && !r ? "Steps have stopped:" : "Steps", out);
     if (s->zoom > 1)
         strbuf_addf(out, "   %u a column", s->zoom);
 }
@@ -755,6 +793,7 @@ const struct screen_def screen_steps = {
     .opens = {SCREEN_TAB_KEY(STEPS, "steps", "6", "the Steps screen: training steps, and why some are slow")},
     .needs_vitals = true,
     .is_kept = true,
+    .reads_job = true,
     .tells_arms = true,
     .needs_phases = true,
     .state_size = sizeof(struct steps_state),

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who reads a job from a ClickHouse server that is slow, fails in the middle of an answer, is none, or is newer: one line says so, nothing
+half is shown, and what can be read again is."""
+
+import http.server
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from clickhouse import clickhouse_fixture  # noqa: F401 (a fixture)
+from test_cluster_engine import Writer, engine, no_proxies  # noqa: F401 (fixtures)
+from test_tui_tmux import screen  # noqa: F401 (a fixture)
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
+from engine_ranks import Job  # noqa: E402
+
+__all__ = ["engine", "no_proxies", "screen"]
+
+JOB = "llama-71c0"
+pytestmark = pytest.mark.timeout(300)
+FAULT = b"Code: 241, e.displayText() = DB::Exception: Memory limit (for query) exceeded\x1b[2J, e.what() = DB::Exception\n"
+
+
+class Between(http.server.BaseHTTPRequestHandler):
+    """Hands requests on to the server, and the answers to those that read a table back in some other way."""
+    server_port, way, stop = 0, "", threading.Event()
+
+    def log_message(self, *args):
+        pass
+
+    def put(self, status, body, length=None):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass
+
+    def do_GET(self):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.server_port}{self.path}", headers={k: v for k, v in self.headers.items() if k.startswith("X-")})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                status, body = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        if not any(f"%60{table}%60" in self.path for table in ("ranks", "python_steps", "states")):
+            self.put(status, body)
+        elif self.way == "cut":
+            self.put(status, body[:len(body) // 2 + 1], len(body))
+        elif self.way == "half":
+            self.put(status, body[:len(body) // 2 + 1] + FAULT)
+        elif self.way == "fault":
+            self.put(500, FAULT)
+        elif self.way == "page":
+            self.put(200, b"<html><body>Sign in\x1b[2J to the network</body></html>")
+        elif self.way == "flood":
+            self.send_response(200)
+            self.end_headers()
+            try:
+                while not self.stop.is_set():
+                    self.wfile.write(b"\x00" * 65536)
+            except OSError:
+                pass
+        elif self.way == "slow":
+            self.stop.wait(250)
+        else:
+            self.put(status, body)
+
+
+@pytest.fixture
+def between(engine):  # noqa: F811
+    """The same server, with something on the way to it."""
+    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"clickhouse://127.0.0.1:{server.server_port}/probing?job={JOB}"
+    Between.stop.set()
+    server.shutdown()
+    server.server_close()
+
+
+def one_line(done):
+    """Nothing on stdout, and a line that a terminal may show."""
+    assert done.stdout == "" and "\x1b" not in done.stderr, done
+    lines = [line for line in done.stderr.splitlines() if line.startswith("probing")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+READERS = [("cluster", "ranks"), ("query", "-t")]
+
+
+@pytest.mark.parametrize("way, why", [("cut", "in the middle of its answer"), ("half", "Memory limit"), ("fault", "Memory limit"), ("page", "not valid"),
+                                      ("flood", "not valid|more than")])
+def test_answers_that_are_not_whole(probing, between, engine, way, why):  # noqa: F811
+    Job(engine.ask, JOB, ranks=64).second(time.time() - 2)
+    for words in READERS:
+        statement = ["SELECT count(*) FROM python.steps"] if words[0] == "query" else []
+        assert probing(*words, between, *statement).ok()
+        Between.way = way
+        done = probing(*words, between, *statement, timeout=100)
+        assert done.status == 1, done
+        line = one_line(done)
+        assert any(one in line for one in why.split("|")), line
+        Between.way = ""
+
+
+def test_a_server_that_does_not_answer(probing, between, engine):  # noqa: F811
+    """It is waited for no longer than was said, and the verdict is not made of nothing."""
+    Job(engine.ask, JOB, ranks=64).second(time.time() - 2)
+    Between.way = "slow"
+    began = time.monotonic()
+    done = probing("query", "-t", between, "--timeout", "2", "SELECT count(*) FROM python.steps", timeout=100)
+    assert done.status == 1 and "did not answer within 2 s" in one_line(done)
+    done = probing("cluster", "verdict", between, timeout=100)
+    assert done.status not in (0, 1) or "MOVING" not in done.stdout, done
+    assert "did not answer" in done.stderr or "no answer" in done.stderr or "no rows" in done.stderr, done.stderr
+    assert time.monotonic() - began < 90
+
+
+def test_what_is_shown_stays_until_it_can_be_read_again(between, engine, screen, probing_top):  # noqa: F811
+    with Writer(Job(engine.ask, JOB, ranks=64)):
+        s = screen(140, 30)
+        s.shell(f"{probing_top.path} '{between}'; echo status=$?")
+        s.wait_for("64/64 ranks", timeout=30)
+        Between.way = "fault"
+        s.wait_for("this is old: ", timeout=30)
+        s.wait_for("64/64 ranks")
+        assert "Memory limit" in s.text() or "this is old" in s.text()
+        s.type("6")
+        s.wait_for("Memory limit", timeout=30)
+        Between.way = ""
+        s.wait_for("rank 0: Steps", timeout=60)
+        s.type("p")
+        s.wait_gone("this is old: ", timeout=30)
+        s.type("q")
+        s.wait_for("status=0")
+
+
+def test_a_newer_schema(probing, engine):  # noqa: F811
+    """A later version adds tables and columns: what is known here is read, and nobody makes it older."""
+    Job(engine.ask, JOB, ranks=16).second(time.time() - 2)
+    [[version]] = engine.ask("SELECT max(version) FROM probing.schema_version")
+    for table in "ranks", "hosts", "python_steps", "states":
+        engine.ask(f"ALTER TABLE probing.{table} ADD COLUMN later Nullable(String) AFTER rank")
+    engine.ask(f"INSERT INTO probing.schema_version (version) VALUES ({int(version) + 1})")
+    rows = [json.loads(line) for line in probing("cluster", "ranks", engine.url(job=JOB), "--format", "ndjson").ok().stdout.splitlines()]
+    assert [row["rank"] for row in rows] == list(range(16))
+    assert probing("query", "-t", engine.url(job=JOB), "--json", "SELECT count(*) AS n FROM python.steps").ok().json()["rows"] == [{"n": 16 * 60}]
+    assert probing("cluster", "verdict", engine.url(job=JOB), timeout=60).stdout.startswith("MOVING")
+    done = probing("cluster", "init", engine.url())
+    assert done.status == 1 and "use the newer" in one_line(done)
+
+
+@pytest.fixture
+def certified(engine, tmp_path):  # noqa: F811
+    """The same server behind TLS, with a certificate that nobody has signed. Its address and its certificate."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=db.example", "-addext",
+                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"clickhouses://127.0.0.1:{server.server_port}/probing?job={JOB}", cert
+    Between.stop.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_tls_is_verified(probing, engine, certified, monkeypatch, tmp_path):  # noqa: F811
+    url, cert = certified
+    Job(engine.ask, JOB, ranks=16).second(time.time() - 2)
+    for words in READERS:
+        statement = ["SELECT count(*) AS n FROM python.steps"] if words[0] == "query" else []
+        done = probing(*words, url, *statement, timeout=60)
+        assert done.status == 1 and "certificate" in one_line(done), done
+    monkeypatch.setenv("PROBING_CLICKHOUSE_CA", str(cert))
+    rows = [json.loads(line) for line in probing("cluster", "ranks", url, "--format", "ndjson").ok().stdout.splitlines()]
+    assert [row["rank"] for row in rows] == list(range(16))
+    # a certificate of another name
+    assert "certificate" in one_line(probing("cluster", "ranks", url.replace("127.0.0.1", "localhost"), timeout=60))
+    monkeypatch.setenv("PROBING_CLICKHOUSE_CA", str(tmp_path / "nowhere.pem"))
+    assert "nowhere.pem" in one_line(probing("cluster", "ranks", url, timeout=60))
