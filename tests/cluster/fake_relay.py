@@ -144,8 +144,10 @@ class Relay:
             rows, more = rows * 250, True
         elif lie == "foreign":
             rows += [[(row[0] + 8) % self.world, *row[1:]] for row in rows]
+        elif lie == "heavy":
+            rows, more = [[row[0], row[1], *["x" * 1000] * (len(row) - 2)] for row in rows * 4], True
         elif lie == "columns":
-            rows = [[*row, 1] for row in rows]
+            columns, rows = [*columns, "more"], [[*row, 1] for row in rows]
         elif lie == "kinds":
             rows = [[row[0], "pid", *("\x1b[2Jx" if type(one) is int else 7 for one in row[2:])] for row in rows]
         elif lie == "garbage":
@@ -212,7 +214,7 @@ def main():
     parser.add_argument("--hang", help="RANK@SECONDS: that rank stays in its loader from then on, and all others wait for it")
     parser.add_argument("--silent", help="HOST@SECONDS[,HOST@SECONDS]: no answer from then on")
     parser.add_argument("--churn", type=int, default=1, help="percent of the ranks that are in another stack than most")
-    parser.add_argument("--lie", help="about its tables: many, endless, foreign, columns, kinds, garbage; HOST:LIE[,HOST:LIE]")
+    parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage; HOST:LIE[,HOST:LIE]")
     args = parser.parse_args()
     args.lie = dict(one.split(":") for one in (args.lie or "").split(",") if one).get(args.host)
     silent = dict(one.split("@") for one in (args.silent or "").split(",") if one)

@@ -180,8 +180,8 @@ def test_tables_of_the_past(probing, engine, past):
     # steps end up to 1 ms after a second
     assert row(at(engine, past + 15.5), sql) == {"n": 320, "first": 610, "last": 614, "ranks": 64}
     # without a moment now() is the end of a job that has ended
-    assert row(engine.url(job=JOB), sql.replace("5", "30"))["last"] == 629
-    assert row(at(engine, past + 3600), sql.replace("5", "30"))["last"] == 629
+    assert row(engine.url(job=JOB), sql.replace("5", "30"))["last"] == 649
+    assert row(at(engine, past + 3600), sql.replace("5", "30"))["last"] == 649
     joined = "SELECT count(*) AS n FROM python.steps s JOIN cluster.ranks r ON r.rank = s.rank AND s.step = r.step - 1"
     assert row(at(engine, past + 15.5), joined) == {"n": 64}
 
@@ -243,11 +243,13 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.wait_for("64/64")
     s.wait_for("now step 615")
     s.type("S")
-    s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7;")
-    s.keys("Enter")
+    s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7")
+    s.keys("F5")
     s.wait_for("1 row")
     s.keys("Escape")
+    s.wait_gone("Tab Complete")
     s.type("p")
+    s.wait_for("[p Ranks]")
     s.type("Z")
     s.wait_gone("FROZEN")
     s.wait_for(time.strftime("ENDED %d %b %H:%M:%S", time.localtime(past + 59)))

@@ -481,6 +481,9 @@ static void sql_table_describe(struct sql *s, struct sql_table *t, struct sql_ta
                                    .n_columns = t->n_columns};
     for (size_t i = 0; !s->running && i < t->n_sources; i++)
         sql_add_extent(&t->sources[i], out);
+    /* how much a provider has is not known before it is read */
+    for (size_t i = 0; i < t->n_sources; i++)
+        out->cost = t->sources[i].provider ? RING_COST_NOW : out->cost;
 }
 
 const char *sql_table_name(const struct sql *s, size_t i) { return s->tables[sql_table_by_name(s, i)]->full; }

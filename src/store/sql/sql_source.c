@@ -263,7 +263,9 @@ struct sql_rows *sql_source_scan(struct sql *s, struct sql_source *src, uint64_t
     sink.full = sql_rows_want(r, &wanted) != 0;
     int rc = sink.full ? -1 : p->scan(p->arg, use, &sink, &e);
     if (sink.full)
-        snprintf(s->failure, sizeof s->failure, "%s: more rows than fit into memory", p->def->name);
+        snprintf(s->failure, sizeof s->failure,
+                 "%s: more rows than fit into memory: narrow it by time (timestamp > now() - 60)",
+                 p->def->name);
     else if (rc != 0)
         snprintf(s->failure, sizeof s->failure, "%s", e.text);
     if (rc != 0 || sink.full) {

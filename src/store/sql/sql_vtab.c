@@ -392,9 +392,10 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
 static struct sql_rows *sql_scan(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
     struct sql_wanted w = c->wanted;
     bool exact = c->is_exact;
-    if (w.equal_column >= 0 && v->t->columns[w.equal_column].type == RING_ID)
-        w.equal -= sql_scoped_id(src->target, 0);
     w.equal_column = w.equal_column < 0 ? -1 : src->map[w.equal_column];
+    /* as the provider has it: its numbers may mean something beyond a process */
+    if (w.equal_column >= 0 && src->provider->def->columns[w.equal_column].type == RING_ID)
+        w.equal -= sql_scoped_id(src->target, 0);
     exact = exact && (w.equal_column >= 0) == (c->wanted.equal_column >= 0);
     if (src->common[SQL_PID] >= 0 && c->by_pid) {
         exact = exact && w.equal_column < 0;

@@ -115,10 +115,14 @@ static void header_job_state(const struct app *a, struct grid *g, struct rect ar
     const struct job_shot *f = job_state_shown(a);
     struct strbuf text;
     enum theme_role role = ROLE_TEXT;
+    bool is_old = f && !f->is_final && !a->data.paused && a->now_s - a->job.arrived_s >= HEADER_JOB_OLD_S;
     strbuf_init(&text, HEADER_JOB_TEXT);
     if (a->job.error.code != ERR_OK) {
         role = ROLE_STATUS_BAD;
         strbuf_adds(&text, a->job.error.text);
+    } else if (is_old && f->note) {
+        role = ROLE_CONN_WAIT;
+        strbuf_adds(&text, f->note);
     } else if (!f) {
         role = ROLE_MUTED;
         strbuf_adds(&text, "looking for its ranks");
