@@ -699,15 +699,18 @@ static void to_write_gpus(struct to *r) {
 
 /* ---- the rings ---- */
 
-static void to_open_rings(struct to *r) {
+/* True if there are new ones. */
+static bool to_open_rings(struct to *r) {
     struct rings_place place;
+    bool any = false;
     for (size_t i = 0; i < r->n_listed; i++) {
         struct to_rank *rank = r->ranks[i];
         if (rank->is_gone || rank->is_blocked || rings_find(rank->pid, &place) != 1)
             continue;
         for (size_t k = 0; k < r->n_tables; k++)
-            ring_tail_open(&rank->tails[k], &place);
+            any |= ring_tail_open(&rank->tails[k], &place);
     }
+    return any;
 }
 
 /* Write the new rows of a table. 0, or -1: the server does not have all. */
@@ -775,9 +778,10 @@ static bool to_drop_finished(struct to *r) {
 
 static void to_write_rings(struct to *r, double limit_s) {
     bool is_changed = false;
+    /* before the first row: a rank that ends while no relay or no server runs is known to the next relay */
+    if (to_open_rings(r))
+        to_write_marks(r);
     int rc = to_waits(r) ? -1 : 0;
-    if (rc == 0)
-        to_open_rings(r);
     for (size_t k = 0; k < r->n_tables && rc == 0; k++)
         rc = to_write_table(r, k, limit_s, &is_changed);
     if (rc == 0) {

@@ -77,17 +77,23 @@ static uint64_t ring_tail_created_us(const struct ring_reader *ring) {
     return at > 0 && at < 1e12 ? (uint64_t)llround(at * 1e6) : 0;
 }
 
-void ring_tail_open(struct ring_tail *t, const struct rings_place *place) {
+bool ring_tail_open(struct ring_tail *t, const struct rings_place *place) {
+    uint64_t end;
     char path[RING_DIR_PATH + RING_MAX_NAME + sizeof RING_DIR_SUFFIX];
     snprintf(path, sizeof path, "%s/%s%s", place->path, t->table->ring->name, RING_DIR_SUFFIX);
     struct ring_reader *now = ring_reader_open(path, place->owner, NULL);
     if (!now)
-        return;
+        return false;
     uint64_t created_us = ring_tail_created_us(now);
     if (t->ring && (created_us == t->created_us || !ring_tail_is_read(t)))
         ring_reader_close(now);
     else
         ring_tail_use(t, now, created_us);
+    if (t->is_continued || ring_reader_refresh(t->ring, NULL) != 0)
+        return false;
+    ring_reader_range(t->ring, &t->next, &end);
+    t->is_continued = true;
+    return true;
 }
 
 void ring_tail_continue(struct ring_tail *t, uint64_t created_us, uint64_t next) {
@@ -178,7 +184,6 @@ static bool ring_tail_take_chunk(struct ring_tail *t, const struct ring_chunk *c
 
 bool ring_tail_take(struct ring_tail *t, const struct ring_tail_owner *o, struct strbuf *out, size_t max,
                     uint64_t *rows) {
-    uint64_t oldest, end;
     size_t n;
     t->taken_to = t->next;
     t->taken_lost = 0;
@@ -186,10 +191,6 @@ bool ring_tail_take(struct ring_tail *t, const struct ring_tail_owner *o, struct
         return true;
     if (!t->ring || ring_reader_refresh(t->ring, NULL) != 0)
         return false;
-    ring_reader_range(t->ring, &oldest, &end);
-    /* what was written before this relay began is not lost */
-    if (!t->is_continued && t->taken_to < oldest)
-        t->taken_to = oldest;
     const struct ring_chunk *chunks = ring_reader_chunks(t->ring, &n);
     for (size_t i = 0; i < n; i++)
         if (chunks[i].first_seq + chunks[i].rows > t->taken_to &&
@@ -199,12 +200,11 @@ bool ring_tail_take(struct ring_tail *t, const struct ring_tail_owner *o, struct
 }
 
 bool ring_tail_pass(struct ring_tail *t) {
-    bool any = t->ring && (t->next != t->taken_to || !t->is_continued);
+    bool any = t->ring && t->next != t->taken_to;
     if (!t->ring)
         return false;
     t->next = t->taken_to;
     t->lost += t->taken_lost;
     t->taken_lost = 0;
-    t->is_continued = true;
     return any;
 }

@@ -26,7 +26,7 @@ struct ring_tail {
     int columns[ENGINE_MAX_COLUMNS];  /* of the ring, for each of the table; -1 none */
     uint64_t created_us;
     uint64_t next;     /* the first row that is not acknowledged */
-    bool is_continued; /* rows before it were acknowledged, so those that are gone by now are lost */
+    bool is_continued; /* the rows from there on are to be written, so those that are gone by now are lost */
     uint64_t lost;     /* rows that were overwritten before they were written */
     /* the batch */
     uint64_t taken_to, taken_lost;
@@ -39,8 +39,9 @@ struct ring_tail_owner {
 };
 
 /* Open the file of the table in a folder, if there is one and it is not open; a file that was made again is opened
- * when the one before it is read to its end. */
-void ring_tail_open(struct ring_tail *t, const struct rings_place *place);
+ * when the one before it is read to its end. True: it is a new one, whose rows begin at `next`; those that were
+ * overwritten before are not lost. */
+bool ring_tail_open(struct ring_tail *t, const struct rings_place *place);
 
 /* Continue at a row of the ring that was made then, once it is opened. */
 void ring_tail_continue(struct ring_tail *t, uint64_t created_us, uint64_t next);

@@ -227,6 +227,29 @@ def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, rela
     compare(clickhouse, trained, "python.steps", ring)
 
 
+def test_a_rank_that_ends_before_anything_is_written(probing, clickhouse, trained, relay, wait_until, ptrace):
+    """The first relay has found it, and ends before the server has a row."""
+    schema(probing, clickhouse)
+    clickhouse.kill()
+    one = relay(clickhouse.url(), trained.name)
+    one.wait(lambda state: state["ranks"] == 1 and state["error"], "a relay without a server")
+    folder = os.path.join(os.environ["XDG_STATE_HOME"], "probing-top", "relay")
+
+    def is_noted():
+        marks = [name for name in os.listdir(folder) if name.endswith(".marks")]
+        return any(f"{trained.pid} " in open(os.path.join(folder, name), encoding="utf-8").read() for name in marks)
+    one.wait(lambda _: is_noted(), "a rank that is noted", 90)
+    wait_until(lambda: total(ring_of(trained, "python.steps")) > 20, 90, "steps")
+    one.end(signal.SIGKILL)
+    os.kill(trained.pid, signal.SIGKILL)
+    trained.target.process.wait()
+    ring = ring_of(trained, "python.steps")
+    clickhouse.start()
+    relay(clickhouse.url(), trained.name)
+    wait_until(lambda: count(clickhouse, trained) == total(ring), 60, "its steps")
+    compare(clickhouse, trained, "python.steps", ring)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_until, ptrace):
