@@ -257,6 +257,28 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.wait_for("status=0")
 
 
+def test_a_job_that_hung_until_its_end(engine, screen, probing_top):
+    """What was wrong at the end is on the screens, though nothing new comes."""
+    written_job, began = Job(engine.ask, JOB, ranks=16), float(int(time.time() - 47.5 * 3600))
+    for second in range(30):
+        if second == 10:
+            written_job.hang(5, began + 10)
+        written_job.second(began + second)
+    s = screen(140, 30)
+    s.shell(f"{probing_top.path} '{engine.url(job=JOB)}'; echo status=$?")
+    s.wait_for("ENDED")
+    s.wait_for("HUNG RANK 5")
+    s.type("1")
+    s.wait_for("for rank 5")
+    s.type("6")
+    s.wait_for("rank 5: Steps")  # the worst is selected
+    assert "s ago" not in s.text()
+    s.type("2")
+    s.wait_for("which needs --via ssh")
+    s.type("q")
+    s.wait_for("status=0")
+
+
 @pytest.mark.parametrize("verb", ["ranks", "stacks", "verdict"])
 def test_what_cannot_be_read(probing, engine, verb):
     assert "has no rows of a job" in probing("cluster", verb, engine.url()).stderr

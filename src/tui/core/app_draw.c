@@ -360,7 +360,10 @@ bool app_draw_banner(const struct app *a, char *buf, size_t cap) {
     if (job_state_is_alone(a)) {
         if (of_job)
             return false;
-        snprintf(buf, cap, "no rank is open: Enter in Ranks opens one, [ and ] the one before and after");
+        snprintf(buf, cap,
+                 a->config.job_is_closed && a->job.has_past
+                     ? "no rank is open, which needs --via ssh; Overview, Steps and SQL need none"
+                     : "no rank is open: Enter in Ranks opens one, [ and ] the one before and after");
         return true;
     }
     if (!data_is_over(d)) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tui/core/screen.h"
+#include "tui/view/rank_text.h"
 
 void job_state_init(struct app_job *j) {
     j->rank = j->opening = j->opened = j->offer.rank = -1;
@@ -35,6 +36,12 @@ bool job_state_is_shown_by(const struct app *a, const struct screen_def *def) {
 const struct job_shot_rank *job_state_selected(const struct app *a) {
     const struct job_shot *f = job_state_shown(a);
     const struct job_shot_rank *r = job_shot_find(f, a->job.rank);
+    int worst = -1;
+    for (size_t i = 0; f && a->job.rank < 0 && i < f->n_ranks; i++) {
+        int badness = rank_text_badness(f, &f->ranks[i]);
+        r = badness > worst ? &f->ranks[i] : r;
+        worst = badness > worst ? badness : worst;
+    }
     return r ? r : f && f->n_ranks ? &f->ranks[0] : NULL;
 }
 

@@ -22,7 +22,7 @@ bool job_state_is_alone(const struct app *a);
 /* Then a screen shows the job itself, as far as it can: with the job's header. */
 bool job_state_is_shown_by(const struct app *a, const struct screen_def *def);
 
-/* The rank whose rows such a screen shows: the selected one, or the first; NULL: none is known. */
+/* The rank whose rows such a screen shows: the selected one, or while none is the worst; NULL: none is known. */
 const struct job_shot_rank *job_state_selected(const struct app *a);
 
 /* What the screens show; NULL: nothing is known yet. While the view is frozen that is not the

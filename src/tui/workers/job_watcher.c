@@ -65,6 +65,18 @@ static void job_watching_put(struct job_watching *one, struct job_shot *shot, co
         work_notify(&w->work);
 }
 
+/* What was wrong at a moment that does not change, after its ranks were shown. */
+static void job_watching_judge(struct job_watching *one, struct fleet_source *source, bool is_final) {
+    struct err e = {.code = ERR_OK};
+    struct job_shot *shot = job_shot_new(fleet_source_get(source));
+    if (shot)
+        shot->is_final = is_final;
+    if (shot && job_judge_at(one->target, one->watcher->reach, shot, job_watching_ends, one) == 0)
+        job_watching_put(one, shot, &e);
+    else
+        job_shot_free(shot);
+}
+
 /* The ranks as they are now, again and again. */
 static void job_watching_follow(struct job_watching *one, struct fleet_source *source) {
     const struct fleet_reach *reach = one->watcher->reach;
@@ -81,10 +93,13 @@ static void job_watching_follow(struct job_watching *one, struct fleet_source *s
             changed && error->code == ERR_OK ? job_shot_new(fleet_source_get(source)) : NULL;
         if (shot)
             shot->is_final = source->is_final;
-        if (shot && judge)
+        bool is_judged = shot && shot->is_final && job_judge_wants(shot);
+        if (shot && judge && !shot->is_final)
             job_judge_put(judge, shot);
         if (shot || (error->code != ERR_OK && before == ERR_OK))
             job_watching_put(one, shot, error);
+        if (is_judged)
+            job_watching_judge(one, source, true);
         before = error->code;
     }
     job_judge_free(judge);
@@ -99,11 +114,8 @@ static void job_watching_show(struct job_watching *one, struct fleet_source *sou
     if (rc == 0 && !shot)
         err_set(&e, ERR_FAILED, "out of memory for the ranks of the job");
     job_watching_put(one, shot, &e);
-    shot = is_judged ? job_shot_new(fleet_source_get(source)) : NULL;
-    if (shot && job_judge_at(one->target, one->watcher->reach, shot, job_watching_ends, one) == 0)
-        job_watching_put(one, shot, &e);
-    else
-        job_shot_free(shot);
+    if (is_judged)
+        job_watching_judge(one, source, false);
 }
 
 static void job_watcher_run(void *arg) {

@@ -73,7 +73,7 @@ static void overview_job_add_ranks(struct overview *out, const struct job_shot *
     strbuf_fini(&states);
     l = overview_add(out, OVERVIEW_METER, "stacks", ACTION_SHOW_STACKS);
     snprintf(l->value, sizeof l->value, "%zu", f->stacks.n_classes);
-    overview_say(l, "different one%s of all ranks", f->stacks.n_classes == 1 ? "" : "s");
+    overview_say(l, f->stacks.n_classes == 1 ? "the same in all ranks" : "different ones of all ranks");
 }
 
 /* The newest step that is known in all ranks of a role; of several roles that of the most ranks. */

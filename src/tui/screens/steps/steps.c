@@ -233,6 +233,9 @@ static void steps_follow(struct steps_state *s, struct app *app) {
     const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
     if (steps_is_of_job(app) && !r)
         return;
+    /* it stays, though another one becomes the worst */
+    if (r)
+        app->job.rank = r->rank;
     if (r)
         snprintf(rank, sizeof rank, STEPS_OF_RANK "%" PRId32, r->rank);
     steps_adapt(s, app);
@@ -639,7 +642,8 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
     if (!isnan(m->trend))
         strbuf_addf(&line, "   trend %+.1f %%", m->trend * 100);
     double age = m->n ? app->epoch_s - m->rows[0].at_s : NAN;
-    if (age > 2 * m->p99 / 1000 + 2 && !data_is_recorded(&app->data) && !app->data.paused)
+    bool is_past = app->data.paused || (steps_is_of_job(app) && job_state_shown(app)->is_final);
+    if (age > 2 * m->p99 / 1000 + 2 && !data_is_recorded(&app->data) && !is_past)
         strbuf_addf(&line, "   last %.0f s ago", age);
     steps_draw_line(g, area, 0, ROLE_VALUE, strbuf_str(&line));
     strbuf_clear(&line);
