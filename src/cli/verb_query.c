@@ -424,7 +424,7 @@ static int query_prepare(struct query_task *q, const struct cli_options *o, stru
 
 static void query_end(struct query_task *q) { strbuf_fini(&q->text); }
 
-/* Run the statements; `rc` is whether the database could be opened. It is closed. */
+/* Run the statements; `rc` is whether the database could be opened. */
 static int query_finish(struct query_task *q, int rc, struct database *d, struct strbuf *out, struct err *e) {
     if (rc == 0 && (rc = query_run(&q->options, d, q->format, strbuf_str(&q->text), out, e)) != 0 &&
         out->len && !out->failed) {
@@ -531,7 +531,7 @@ static int query_open_there(struct query_task *q, struct query_job *j, struct er
 }
 
 static int query_open_database(struct query_task *q, struct query_job *j, const char *text, struct err *e) {
-    j->database = job_database_open(j->name, q->options.timeout_s, e);
+    j->database = job_database_open(j->name, q->options.timeout_s, NULL, NULL, e);
     if (!j->database)
         return -1;
     j->d = job_database_get(j->database);

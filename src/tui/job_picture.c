@@ -163,14 +163,16 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
     return out->failed ? -1 : 0;
 }
 
-int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
-                    struct err *e) {
+static int job_picture_put_fixed(const struct job_picture *p, const struct app_config *app,
+                                 struct strbuf *out, struct err *e) {
     struct app_config config = *app;
     struct fleet_source *source = fleet_open(p->target, p->reach, e);
     if (!source)
         return -1;
     int rc = fleet_source_fill(source, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);
     struct job_shot *s = rc == 0 ? job_shot_new(fleet_source_get(source)) : NULL;
+    if (s)
+        s->is_final = source->is_final;
     fleet_source_close(source);
     if (rc != 0)
         return -1;
@@ -185,4 +187,20 @@ int job_picture_put(const struct job_picture *p, const struct app_config *app, s
     } else
         rc = job_picture_put_text(p, s, &config, out);
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, "out of memory for the screen");
+}
+
+int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
+                    struct err *e) {
+    struct job_picture fixed = *p;
+    struct strbuf target;
+    int rc = 0;
+    strbuf_init(&target, 0);
+    /* all that is read is of one moment, which "10m" is not */
+    if (fleet_open_is_database(p->target))
+        rc = fleet_open_put_at(p->target, fleet_open_at(p->target), &target, e);
+    if (target.len)
+        fixed.target = strbuf_str(&target);
+    rc = rc == 0 ? job_picture_put_fixed(&fixed, app, out, e) : -1;
+    strbuf_fini(&target);
+    return rc;
 }

@@ -232,6 +232,8 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     # its steps of that time, of the rank that is selected
     s.type(f":at @{past + 15}")
     s.keys("Enter")
+    s.wait_for(f"{clock(15)}, 1d23h")
+    s.wait_gone("being read")
     s.type("6")
     s.wait_for("rank 0: Steps")
     s.wait_for(" 613 ")
@@ -245,7 +247,7 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.type("S")
     s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7")
     s.keys("F5")
-    s.wait_for("1 row")
+    s.wait_for(" 613")
     s.keys("Escape")
     s.wait_gone("Tab Complete")
     s.type("p")

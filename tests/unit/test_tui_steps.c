@@ -243,12 +243,18 @@ static void all_ranks(void **state) {
     app_free(a);
 }
 
+static void assert_hides(struct app *a, int rows, int cols, const char *what) {
+    fixture_hides(a, rows, cols, what);
+}
+
 /* No rank of the job is open: the rows are those of the one that is selected, as the database has them. */
 static void of_a_database(void **state) {
     struct app *a = job_fixture_app(JOB_FIXTURE_HEALTHY, "p", false);
     const struct app_feed *f = &a->feeds.feeds[FEED_STEPS];
     (void)state;
     a->job.has_past = a->config.job_is_closed = true;
+    for (size_t i = 0; i < a->job.shot->n_hosts; i++)
+        a->job.shot->hosts[i].is_here = false;
     fixture_press(a, "6");
     assert_shows(a, 24, 80, "8/8 ranks");
     assert_shows(a, 24, 80, "reading ...");
@@ -275,6 +281,25 @@ static void of_a_database(void **state) {
     assert_non_null(strstr(f->text, " AND rank = 7 ORDER BY"));
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE));
     assert_shows(a, 24, 80, "the database has no step of rank 7");
+    /* an error is not the rows of the rank before, and is tried again, though the view is frozen */
+    fixture_press(a, "]");
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE)); /* over a longer time, of rank 7 */
+    app_screen_update_all(a);
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NORMAL));
+    assert_shows(a, 24, 80, "rank 0: Steps 150");
+    fixture_press(a, "]");
+    tables_fail(a, FEED_STEPS, "the server does not answer");
+    assert_shows(a, 24, 80, "the server does not answer");
+    assert_hides(a, 24, 80, "4711");
+    fixture_press(a, "[ ]");
+    assert_hides(a, 24, 80, "4711");
+    data_set_paused(&a->data, true);
+    tables_answer(a, FEED_STEPS, tables_steps(TABLES_NORMAL));
+    app_set_time(a, a->now_s + 60, a->epoch_s + 60);
+    app_tick(a);
+    if (a->feeds.feeds[FEED_STEPS].wanted)
+        tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
+    assert_shows(a, 24, 80, "rank 1: Steps 150");
     app_free(a);
 }
 

@@ -78,6 +78,11 @@ static void fake_host_watch_job(void *arg, const char *target) {
     snprintf(h->asked.job, sizeof h->asked.job, "%s", target);
 }
 
+static void fake_host_query_job(void *arg, const char *target) {
+    struct fake_host *h = arg;
+    snprintf(h->asked.job_tables, sizeof h->asked.job_tables, "%s", target);
+}
+
 static void fake_host_find_job(void *arg, pid_t pid) {
     struct fake_host *h = arg;
     h->asked.find_job = pid;
@@ -165,6 +170,7 @@ const struct app_host *fake_host_begin(void) {
         .show_target = fake_host_show_target,
         .open_diff = fake_host_open_diff,
         .watch_job = fake_host_watch_job,
+        .query_job = fake_host_query_job,
         .find_job = fake_host_find_job,
         .request = fake_host_request,
         .ask_details = fake_host_ask_details,

@@ -19,7 +19,8 @@ struct fake_asked {
     char theme[SETTINGS_TEXT]; /* "" none */
     char history[64];          /* opened last */
     char diff[512];
-    char job[512]; /* to be watched; "" none */
+    char job[512];        /* to be watched; "" none */
+    char job_tables[512]; /* whose tables are read; "" none */
     pid_t attach, find_job;
     char attach_host[64]; /* "" here */
     int show_target;      /* counted from 1; 0 none */

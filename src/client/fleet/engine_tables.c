@@ -372,7 +372,8 @@ static struct engine_http *engine_connect(const char *target, struct engine_addr
     return engine_http_open(a, e);
 }
 
-struct engine_tables *engine_tables_new(const char *target, double limit_s, struct err *e) {
+struct engine_tables *engine_tables_new(const char *target, double limit_s, bool (*stop)(void *arg),
+                                        void *arg, struct err *e) {
     struct engine_tables *t = calloc(1, sizeof *t);
     struct engine_address a;
     double last, now;
@@ -382,6 +383,8 @@ struct engine_tables *engine_tables_new(const char *target, double limit_s, stru
     }
     t->limit_s = limit_s > 0 ? limit_s : ENGINE_TABLES_LIMIT_S;
     t->http = engine_connect(target, &a, e);
+    if (t->http)
+        engine_http_set_stop(t->http, stop, arg);
     int rc = t->http ? engine_schema_check(t->http, e) : -1;
     if (rc == 0)
         rc = engine_jobs_choose(t->http, a.job, t->job, sizeof t->job, &last, e);
@@ -389,6 +392,8 @@ struct engine_tables *engine_tables_new(const char *target, double limit_s, stru
         rc = engine_jobs_clock(t->http, &now, e);
     if (rc == 0)
         rc = engine_jobs_time_shown(t->http, t->job, last, a.at, now, &t->moment, e);
+    if (t->http)
+        engine_http_set_stop(t->http, NULL, NULL);
     t->is_cut = t->moment == a.at;
     for (const struct engine_table *const *table = engine_tables(); rc == 0 && *table; table++)
         if ((*table)->ring && engine_add_table(t, *table) != 0)

@@ -15,9 +15,10 @@
 
 struct engine_tables;
 
-/* Those of the job that the target names, or of the only one. `limit_s`: for one scan; 0: ten minutes. NULL with
- * the error. */
-struct engine_tables *engine_tables_new(const char *target, double limit_s, struct err *e);
+/* Those of the job that the target names, or of the only one. `limit_s`: for one scan; 0: ten minutes. `stop` (NULL:
+ * none) ends this within a second when it returns true. NULL with the error. */
+struct engine_tables *engine_tables_new(const char *target, double limit_s, bool (*stop)(void *arg),
+                                        void *arg, struct err *e);
 void engine_tables_free(struct engine_tables *t); /* NULL is allowed; after the database of its tables */
 
 /* Add them to a database, whose now() is the moment that the target names, or the end of a job that has ended; of a

@@ -20,16 +20,30 @@ struct job_database {
     struct database *d;
 };
 
-struct job_database *job_database_open(const char *target, double limit_s, struct err *e) {
-    struct job_database *j = calloc(1, sizeof *j);
-    if (!j || !(j->target = strdup(target))) {
-        free(j);
+/* The target with a fixed time: all that is read of it is of one moment, "10m" is not. NULL with the error. */
+static char *job_database_fix(const char *target, struct err *e) {
+    struct strbuf out;
+    strbuf_init(&out, 0);
+    int rc = fleet_open_put_at(target, fleet_open_at(target), &out, e);
+    char *fixed = rc == 0 ? strdup(strbuf_str(&out)) : NULL;
+    if (rc == 0 && !fixed)
         err_set(e, ERR_FAILED, "out of memory for the tables of a job");
+    strbuf_fini(&out);
+    return fixed;
+}
+
+struct job_database *job_database_open(const char *target, double limit_s, bool (*stop)(void *arg), void *arg,
+                                       struct err *e) {
+    struct job_database *j = calloc(1, sizeof *j);
+    if (!j)
+        err_set(e, ERR_FAILED, "out of memory for the tables of a job");
+    if (!j || !(j->target = job_database_fix(target, e))) {
+        free(j);
         return NULL;
     }
     fleet_tables_init(&j->tables, NULL);
     verdict_tables_init(&j->verdicts, j->target, &j->no_hosts);
-    j->engine = engine_tables_new(target, limit_s, e);
+    j->engine = engine_tables_new(j->target, limit_s, stop, arg, e);
     j->d = j->engine ? database_open(e) : NULL;
     if (j->d && database_add_tables(j->d, j->tables.providers, FLEET_TABLE_COUNT, e) == 0 &&
         database_add_tables(j->d, j->verdicts.providers, VERDICT_TABLE_COUNT, e) == 0 &&
@@ -67,6 +81,7 @@ int job_database_begin(struct job_database *j, const char *text, struct err *e) 
 
 void job_database_end(struct job_database *j) {
     verdict_tables_set_source(&j->verdicts, NULL);
+    verdict_tables_forget(&j->verdicts);
     j->tables.source = NULL;
     fleet_source_close(j->source);
     j->source = NULL;

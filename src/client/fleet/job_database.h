@@ -14,8 +14,9 @@
 
 struct job_database;
 
-/* The job of a target clickhouse://...?job=NAME. `limit_s`: as of engine_tables_new. NULL with the error. */
-struct job_database *job_database_open(const char *target, double limit_s, struct err *e);
+/* The job of a target clickhouse://...?job=NAME. `limit_s` and `stop` as of engine_tables_new. NULL with the error. */
+struct job_database *job_database_open(const char *target, double limit_s, bool (*stop)(void *arg), void *arg,
+                                       struct err *e);
 void job_database_close(struct job_database *j); /* NULL is allowed */
 
 /* For statements, between job_database_begin and job_database_end. */

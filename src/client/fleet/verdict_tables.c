@@ -261,11 +261,17 @@ void verdict_tables_init(struct verdict_tables *t, const char *target, const str
 
 void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *source) { t->source = source; }
 
-void verdict_tables_fini(struct verdict_tables *t) {
+void verdict_tables_forget(struct verdict_tables *t) {
     fleet_verdicts_fini(&t->verdicts);
     if (t->there.source)
         watch_there_close(&t->there);
     else
         fleet_watch_free(t->watch);
+    t->watch = NULL;
+    t->judged_ns = 0;
+}
+
+void verdict_tables_fini(struct verdict_tables *t) {
+    verdict_tables_forget(t);
     *t = (struct verdict_tables){.target = NULL};
 }

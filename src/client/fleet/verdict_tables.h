@@ -38,6 +38,9 @@ void verdict_tables_init(struct verdict_tables *t, const char *target, const str
 /* The ranks of the same job, for their steps; it outlives the tables. */
 void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *source);
 
+/* The next query finds the ranks again, which may be other processes by then. */
+void verdict_tables_forget(struct verdict_tables *t);
+
 void verdict_tables_fini(struct verdict_tables *t);
 
 #endif

@@ -209,6 +209,7 @@ const struct app_host app_host_none = {
     .show_target = app_host_show_target,
     .open_diff = app_host_take_name,
     .watch_job = app_host_take_name,
+    .query_job = app_host_take_name,
     .find_job = app_host_find_job,
     .request = app_host_request,
     .ask_details = app_host_ask_details,

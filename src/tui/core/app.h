@@ -93,6 +93,9 @@ struct app_host {
     void (*open_diff)(void *arg, const char *name);
     /* The ranks of a job, each second; answered by app_job_take or app_job_refused. */
     void (*watch_job)(void *arg, const char *target);
+
+    /* Queries are for the tables of that job in a database, while no process is shown. */
+    void (*query_job)(void *arg, const char *target);
     void (*find_job)(void *arg, pid_t pid); /* of a rank; answered by app_job_take_offer */
 
     /* --- the target that is shown --- */
@@ -245,9 +248,10 @@ struct app_job {
     const struct job_shot *frozen; /* what a frozen view shows: one of these */
     double moment;                 /* of the past, that is shown or being read of a database; NAN: none */
     bool has_past;                 /* it is a database */
+    char tables[512];              /* whose tables are read: the job at a moment; "": none yet */
     double arrived_s;
     struct err error; /* why there is no newer one; ERR_OK: there is */
-    int32_t rank;     /* that the screens Ranks and Stacks select; -1: none */
+    int32_t rank;     /* that is selected; -1: none */
     int32_t opening;  /* being attached to; -1: none */
     int32_t opened;   /* attached to last; -1: none */
     bool shows;       /* then one of its screens is shown */
@@ -286,20 +290,21 @@ enum app_feed_id {
 };
 
 struct app_feed {
-    char text[APP_FEED_TEXT]; /* of the query */
-    bool wanted, running;     /* requested and not begun; begun and not answered */
-    bool again;               /* requested because it was due, not because the user waits for it */
-    double asked_s;           /* when, on the caller's clock */
-    bool is_answered;         /* at least once: there are rows, or verdicts */
-    struct result *rows;      /* the newest; NULL: none yet. Owned */
-    struct verdicts verdicts; /* the newest of FEED_VERDICTS. Owned */
-    double answered_s;        /* when they arrived */
-    double elapsed_s;         /* how long the query took */
-    bool truncated;           /* there are more rows */
-    struct err error;         /* of the newest answer; ERR_OK: none */
-    char note[256];           /* what cannot be seen, and why; "": nothing */
-    double failed_s;          /* since when answers are errors; 0: they are not */
-    unsigned version;         /* counts answers */
+    char text[APP_FEED_TEXT];     /* of the query */
+    char answered[APP_FEED_TEXT]; /* of the one that gave the rows */
+    bool wanted, running;         /* requested and not begun; begun and not answered */
+    bool again;                   /* requested because it was due, not because the user waits for it */
+    double asked_s;               /* when, on the caller's clock */
+    bool is_answered;             /* at least once: there are rows, or verdicts */
+    struct result *rows;          /* the newest; NULL: none yet. Owned */
+    struct verdicts verdicts;     /* the newest of FEED_VERDICTS. Owned */
+    double answered_s;            /* when they arrived */
+    double elapsed_s;             /* how long the query took */
+    bool truncated;               /* there are more rows */
+    struct err error;             /* of the newest answer; ERR_OK: none */
+    char note[256];               /* what cannot be seen, and why; "": nothing */
+    double failed_s;              /* since when answers are errors; 0: they are not */
+    unsigned version;             /* counts answers */
 };
 
 struct app_feeds {

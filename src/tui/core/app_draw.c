@@ -361,7 +361,7 @@ bool app_draw_banner(const struct app *a, char *buf, size_t cap) {
         if (of_job)
             return false;
         snprintf(buf, cap,
-                 a->config.job_is_closed && a->job.has_past
+                 a->job.has_past && !job_state_can_open(a)
                      ? "no rank is open, which needs --via ssh; Overview, Steps and SQL need none"
                      : "no rank is open: Enter in Ranks opens one, [ and ] the one before and after");
         return true;

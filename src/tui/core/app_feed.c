@@ -60,8 +60,11 @@ static bool app_feed_is_there(const struct app *a, enum app_feed_id id) {
 }
 
 void app_feed_renew(struct app *a, enum app_feed_id id) {
-    a->feeds.feeds[id].asked_s = 0;
-    a->feeds.feeds[id].wanted = false;
+    struct app_feed *f = &a->feeds.feeds[id];
+    unsigned version = f->version + 1;
+    result_unref(f->rows);
+    verdicts_fini(&f->verdicts);
+    *f = (struct app_feed){.version = version};
 }
 
 void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, double every_s) {
@@ -70,7 +73,9 @@ void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, doubl
     if (pause_s < f->elapsed_s * FEED_SHARE)
         pause_s = f->elapsed_s * FEED_SHARE < FEED_MAX_S ? f->elapsed_s * FEED_SHARE : FEED_MAX_S;
     bool is_first = f->asked_s <= 0 || strcmp(f->text, text) != 0;
-    if (!app_feed_is_there(a, id) || (!is_first && (a->data.paused || a->now_s - f->asked_s < pause_s)))
+    /* what a database has of a moment stays, but for an error */
+    bool is_still = a->data.paused && (f->failed_s <= 0 || a->data.state == SESSION_CONNECTED);
+    if (!app_feed_is_there(a, id) || (!is_first && (is_still || a->now_s - f->asked_s < pause_s)))
         return;
     app_feed_request(a, id, text, !is_first);
 }

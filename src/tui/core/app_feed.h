@@ -29,7 +29,7 @@ void app_feed_ask(struct app *a, enum app_feed_id id, const char *text);
  * while the view is frozen, nor after the target has ended, its tables with it. */
 void app_feed_follow(struct app *a, enum app_feed_id id, const char *text, double every_s);
 
-/* Ask for it again, though its query is the same: it is about another moment. */
+/* Its rows are of another moment: forget them, and what is under way. */
 void app_feed_renew(struct app *a, enum app_feed_id id);
 
 /* The same for the verdicts, which have no query. */

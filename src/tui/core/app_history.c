@@ -11,6 +11,7 @@
 #include "tui/core/app.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
+#include "tui/core/job_state.h"
 #include "tui/model/snapshot_history.h"
 #include "tui/view/time_text.h"
 
@@ -72,10 +73,12 @@ void app_history_leave(struct app *a) {
 
 void app_set_paused(struct app *a, bool paused) {
     data_set_paused(&a->data, paused);
+    const struct job_shot *f = job_state_shown(a);
     if (!paused) {
         app_history_leave(a);
         app_job_unfreeze(a);
-    }
+    } else if (f && !f->is_final && isnan(f->moment))
+        app_job_set_tables(a, f->at_s);
     app_screen_update_all(a);
 }
 

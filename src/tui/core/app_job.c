@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "client/fleet/fleet_open.h"
@@ -20,10 +21,24 @@ void app_job_read(struct app *a, double at_s) {
         rc = err_set(&e, ERR_USAGE, "the address of the job is too long");
     if (rc == 0) {
         a->job.moment = isnan(at_s) ? at_s : fleet_open_at(strbuf_str(&target));
-        app_feed_renew(a, FEED_STEPS);
         a->host.watch_job(a->host.arg, strbuf_str(&target));
     } else
         app_message(a, true, "%s", e.text);
+    strbuf_fini(&target);
+}
+
+void app_job_set_tables(struct app *a, double at_s) {
+    struct app_job *j = &a->job;
+    struct strbuf target;
+    struct err e;
+    strbuf_init(&target, 0);
+    if (j->has_past && fleet_open_put_at(j->target, at_s, &target, &e) == 0 && !target.failed &&
+        target.len < sizeof j->tables && strcmp(strbuf_str(&target), j->tables) != 0) {
+        memcpy(j->tables, strbuf_str(&target), target.len + 1);
+        if (job_state_is_alone(a))
+            app_feed_renew(a, FEED_STEPS);
+        a->host.query_job(a->host.arg, j->tables);
+    }
     strbuf_fini(&target);
 }
 
@@ -59,10 +74,13 @@ void app_job_take(struct app *a, struct job_shot *f) {
     if (isnan(f->moment)) {
         app_job_replace(a, f);
         j->arrived_s = a->now_s;
+        if (isnan(j->moment) && !a->data.paused)
+            app_job_set_tables(a, NAN);
     } else if (f->moment == j->moment) {
         job_shot_free(j->read);
         j->read = f;
         j->frozen = f;
+        app_job_set_tables(a, f->moment);
     } else {
         job_shot_free(f);
         return;
@@ -78,6 +96,7 @@ void app_job_unfreeze(struct app *a) {
     j->frozen = NULL;
     job_shot_free(j->read);
     j->read = NULL;
+    app_job_set_tables(a, NAN);
 }
 
 void app_job_refused(struct app *a, const struct err *why) {
@@ -156,18 +175,19 @@ void app_job_attached(struct app *a, const struct err *why) {
 static void app_job_select(struct app *a, int step) {
     const struct job_shot *f = job_state_shown(a);
     const struct job_shot_rank *last = job_state_selected(a);
-    if (!last) {
+    size_t n = f ? f->n_ranks : 0, before = last ? (size_t)(last - f->ranks) : step > 0 ? n - 1 : 0;
+    if (!n) {
         app_message(a, false, "the ranks are not known yet");
         return;
     }
-    size_t n = f->n_ranks, at = ((size_t)(last - f->ranks) + n + (size_t)(step > 0 ? 1 : n - 1)) % n;
+    size_t at = (before + n + (size_t)(step > 0 ? 1 : n - 1)) % n;
     a->job.rank = f->ranks[at].rank;
     app_screen_update_all(a);
 }
 
 /* The next rank that has a process, round and round. */
 static void app_job_step(struct app *a, int step) {
-    if (job_state_is_alone(a) && a->job.has_past && (a->config.job_is_closed || !isnan(a->job.moment))) {
+    if (job_state_is_alone(a) && a->job.has_past && !job_state_can_open(a)) {
         app_job_select(a, step);
         return;
     }

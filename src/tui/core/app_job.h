@@ -32,6 +32,9 @@ void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank,
 /* Read a moment of the past out of the database, in seconds since the epoch; NAN: the newest from now on. */
 void app_job_read(struct app *a, double at_s);
 
+/* Queries read the tables that a database has of the job at that time; NAN: as they are now. */
+void app_job_set_tables(struct app *a, double at_s);
+
 /* Open a rank in all screens, and show one of them if `shows`. False, with a message: it cannot be
  * opened. */
 bool app_job_open(struct app *a, int32_t rank, bool shows);

@@ -126,6 +126,7 @@ void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *an
         f->verdicts = answer->verdicts;
         answer->verdicts = (struct verdicts){.items = NULL};
         f->is_answered = true;
+        memcpy(f->answered, f->text, sizeof f->answered);
         f->truncated = answer->truncated;
         snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
         f->answered_s = a->now_s;
@@ -142,6 +143,8 @@ void app_set_pid(struct app *a, pid_t pid) {
     pid_t before = a->pid, started = a->came_from;
     a->pid = pid;
     a->data.pulse.began_s = a->began_s;
+    if (!before) /* those of a job */
+        app_feeds_forget(&a->feeds);
     if (!before || before == pid)
         return;
     a->came_from = started == pid || a->job.opening >= 0 ? 0 : before;

@@ -24,7 +24,16 @@ void job_state_fini(struct app_job *j) {
 bool job_state_is_watched(const struct app *a) { return *a->job.target != '\0'; }
 
 bool job_state_is_alone(const struct app *a) {
-    return job_state_is_watched(a) && a->pid == 0 && !a->data.has_target;
+    return job_state_is_watched(a) && a->pid == 0 && !a->data.has_target && !a->attaching &&
+           a->job.opened < 0;
+}
+
+bool job_state_can_open(const struct app *a) {
+    const struct job_shot *f = job_state_shown(a);
+    bool is_here = !a->config.job_is_closed;
+    for (size_t i = 0; f && i < f->n_hosts; i++)
+        is_here |= f->hosts[i].is_here;
+    return is_here && isnan(a->job.moment) && !a->data.paused && !(f && f->is_final);
 }
 
 bool job_state_is_shown_by(const struct app *a, const struct screen_def *def) {
@@ -42,7 +51,7 @@ const struct job_shot_rank *job_state_selected(const struct app *a) {
         r = badness > worst ? &f->ranks[i] : r;
         worst = badness > worst ? badness : worst;
     }
-    return r ? r : f && f->n_ranks ? &f->ranks[0] : NULL;
+    return r;
 }
 
 bool job_state_is_offered(const struct app *a) {

@@ -19,6 +19,9 @@ bool job_state_is_offered(const struct app *a);
 /* One is watched, and none of its ranks is open: there is no process to show. */
 bool job_state_is_alone(const struct app *a);
 
+/* Can ranks of it be opened: there is a way to them, and they are shown as they are now? */
+bool job_state_can_open(const struct app *a);
+
 /* Then a screen shows the job itself, as far as it can: with the job's header. */
 bool job_state_is_shown_by(const struct app *a, const struct screen_def *def);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_time: goes to earlier moments of the job whose ranks are watched, on the screens Ranks and Stacks.
+ * job_time: goes to earlier moments of the job whose ranks are watched, on the screens that show it.
  *
  * Of hosts that are linked these are the shots that were drawn; a database has all of them. The view is frozen then.
  */

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "client/fleet/fleet_open.h"
 #include "client/history.h"
 #include "client/session/session.h"
 #include "client/sql/saved.h"
@@ -435,10 +434,10 @@ void host_do_noted(struct host *r) {
             if (!r->session || session_debug(r->session, n->debug_method, n->debug, &e) != 0)
                 app_repl_refused(r->app, &e);
         }
-        if (what & HOST_WATCH_JOB) {
+        if (what & HOST_WATCH_JOB)
             host_job_watch(&r->job, n->job);
-            host_query_set_job(&r->query, fleet_open_is_database(n->job) ? n->job : "");
-        }
+        if (what & HOST_QUERY_JOB)
+            host_query_set_job(&r->query, n->job_tables);
         if (what & HOST_OPEN_DIFF)
             host_diff_open(&r->diff, n->diff);
         if (what & HOST_READ_FEEDS)
@@ -738,6 +737,12 @@ static void host_app_watch_job(void *arg, const char *target) {
     host_note(r, HOST_WATCH_JOB);
 }
 
+static void host_app_query_job(void *arg, const char *target) {
+    struct host *r = arg;
+    snprintf(r->noted.job_tables, sizeof r->noted.job_tables, "%s", target);
+    host_note(r, HOST_QUERY_JOB);
+}
+
 static void host_app_find_job(void *arg, pid_t pid) {
     struct host *r = arg;
     host_job_find(&r->job, pid);
@@ -823,6 +828,7 @@ static const struct app_host host_app = {
     .show_target = host_app_show_target,
     .open_diff = host_app_open_diff,
     .watch_job = host_app_watch_job,
+    .query_job = host_app_query_job,
     .find_job = host_app_find_job,
     .request = host_app_request,
     .ask_details = host_app_ask_details,

@@ -48,6 +48,7 @@ enum host_note {
     HOST_SHOW_TARGET = 512,
     HOST_DEBUG = 1024,
     HOST_WATCH_JOB = 2048,
+    HOST_QUERY_JOB = 4096,
 };
 
 struct host_noted {
@@ -55,6 +56,7 @@ struct host_noted {
     char theme[SETTINGS_TEXT];
     char diff[512];
     char job[512];
+    char job_tables[512];
     struct magic magic; /* owned */
     int magic_cols;
     struct wire_eval eval;          /* its code is owned by the app */

@@ -229,7 +229,7 @@ static void host_query_leave(struct host_query *q, const char *why) {
 
 void host_query_set_job(struct host_query *q, const char *target) {
     if (!q->has_address)
-        host_query_leave(q, "another moment is shown");
+        host_query_leave(q, "the job is shown at another time");
     snprintf(q->job, sizeof q->job, "%s", target);
     if (!q->has_address && q->app) {
         host_query_begin(q);

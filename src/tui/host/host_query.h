@@ -45,7 +45,7 @@ struct host_query {
 /* The target is another one from here on; NULL: none. Ends the queries of the last one. */
 void host_query_set_target(struct host_query *q, const struct target_address *addr);
 
-/* The job is watched, at the moment that the target names; "": none is. Ends its queries of the last moment. */
+/* The tables of a job are read, at the moment that the target names; "": of none. Ends its queries of the last one. */
 void host_query_set_job(struct host_query *q, const char *target);
 
 /* The target has ended: the next query of the SQL or Repl screen turns to the recording that it

@@ -155,7 +155,16 @@ static bool job_shot_is_awaited(const struct fleet_verdict *v, const struct job_
            r->state != FLEET_MISSING && rank_set_has(&v->ranks, r->rank);
 }
 
+double job_shot_longest_wait(const struct job_shot *s) {
+    double longest = 0;
+    for (size_t i = 0; i < s->n_ranks; i++)
+        if (s->ranks[i].state == FLEET_COLLECTIVE && s->ranks[i].since_s > longest)
+            longest = s->ranks[i].since_s;
+    return longest;
+}
+
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
+    s->is_judged |= v->n > 0;
     const struct job_shot_verdict *before = s->verdicts;
     size_t n_before = s->n_verdicts;
     struct job_shot_verdict *verdicts =

@@ -68,6 +68,7 @@ struct job_shot {
     int32_t world;   /* ranks that it should have; 0 unknown */
     double at_s;     /* seconds since the epoch */
     bool is_final;   /* nothing newer comes: the job has ended */
+    bool is_judged;  /* what is wrong was judged, which `verdicts` has if it is worth a warning */
     double moment;   /* of the past, that was asked for; NAN: it was the newest */
     double rate;     /* steps a second */
     struct job_shot_host *hosts;
@@ -88,6 +89,11 @@ struct job_shot *job_shot_new(const struct fleet *f);
 /* Put in what was judged meanwhile, before what is there: what is worth a warning, and whom others wait
  * for. Before anybody has the shot. */
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v);
+
+#define JOB_SHOT_JUDGED_S 4.0 /* in a collective, from which on a job is judged */
+
+/* The longest time that a rank has had its stack in a collective. */
+double job_shot_longest_wait(const struct job_shot *s);
 
 /* The memory that it takes, in bytes. */
 size_t job_shot_bytes(const struct job_shot *s);

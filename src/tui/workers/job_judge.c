@@ -14,8 +14,7 @@
 #include "client/fleet/watch_there.h"
 
 #define JOB_JUDGE_STOP_S 3
-#define JOB_JUDGE_BEGIN_S 4.0 /* that a rank has had its stack in a collective */
-#define JOB_JUDGE_END_S 2.0   /* no rank has had it for longer */
+#define JOB_JUDGE_END_S 2.0 /* no rank has had it for longer */
 #define JOB_JUDGE_NEXT_NS CLOCK_NS_PER_S
 
 struct job_judge {
@@ -125,16 +124,7 @@ void job_judge_free(struct job_judge *j) {
     free(j);
 }
 
-/* The longest time that a rank has had its stack in a collective. */
-static double job_judge_longest(const struct job_shot *s) {
-    double longest = 0;
-    for (size_t i = 0; i < s->n_ranks; i++)
-        if (s->ranks[i].state == FLEET_COLLECTIVE && s->ranks[i].since_s > longest)
-            longest = s->ranks[i].since_s;
-    return longest;
-}
-
-bool job_judge_wants(const struct job_shot *s) { return job_judge_longest(s) >= JOB_JUDGE_BEGIN_S; }
+bool job_judge_wants(const struct job_shot *s) { return job_shot_longest_wait(s) >= JOB_SHOT_JUDGED_S; }
 
 int job_judge_at(const char *target, const struct fleet_reach *reach, struct job_shot *s,
                  bool (*stop)(void *arg), void *arg) {
@@ -154,7 +144,7 @@ int job_judge_at(const char *target, const struct fleet_reach *reach, struct job
 }
 
 void job_judge_put(struct job_judge *j, struct job_shot *s) {
-    double longest = job_judge_longest(s);
+    double longest = job_shot_longest_wait(s);
     struct fleet_verdicts none = {.n = 0};
     work_lock(&j->work);
     bool wanted = j->is_wanted ? longest >= JOB_JUDGE_END_S : job_judge_wants(s);

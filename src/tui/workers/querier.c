@@ -100,12 +100,14 @@ static void querier_publish(struct querier *q, struct database *db) {
     work_unlock(&q->work);
 }
 
+static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
+
 /* Open the database if necessary. 0, or -1 with the error. */
 static int querier_open(struct querier *q, struct err *e) {
     if (q->db)
         return 0;
     if (q->job_target) {
-        q->job = job_database_open(q->job_target, 0, e);
+        q->job = job_database_open(q->job_target, 0, querier_is_ending, q, e);
         if (!q->job)
             return -1;
         q->db = job_database_get(q->job);
@@ -190,8 +192,6 @@ static int querier_judge_all(struct querier *q, struct err *e) {
         return err_set(e, ERR_FAILED, "out of memory for verdicts");
     return verdict_judge_ask(q->judge, &q->answer.verdicts, e);
 }
-
-static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
 
 static int querier_open_tables(struct querier *q, struct err *e) {
     struct magic_way way = {.addr = &q->address, .stop = querier_is_ending, .stop_arg = q, .cols = q->cols};

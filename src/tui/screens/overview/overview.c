@@ -349,7 +349,8 @@ static bool overview_is_on(const void *state, const struct app *app, enum action
 
 static void overview_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct overview_state *s = state;
-    strbuf_adds(out, app->data.paused ? "Overview: functions are frozen, meters are live" : "Overview");
+    bool has_both = app->data.paused && !job_state_is_alone(app);
+    strbuf_adds(out, has_both ? "Overview: functions are frozen, meters are live" : "Overview");
     strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
 }
 

@@ -51,7 +51,7 @@ static void overview_job_say_range(struct overview_line *l, const struct overvie
     if (!s->n)
         return;
     if (s->n < n)
-        overview_say(l, ", known of %zu ranks", s->n);
+        overview_say(l, ", known of %zu rank%s", s->n, s->n == 1 ? "" : "s");
     if (s->n > 1 && strcmp(least, most) == 0)
         overview_say(l, "; %s each", least);
     else if (s->n > 1)
@@ -65,15 +65,20 @@ static void overview_job_add_ranks(struct overview *out, const struct job_shot *
     size_t n = 0, world = f->world > 0 ? (size_t)f->world : f->n_ranks;
     for (size_t i = 0; i < f->n_ranks; i++)
         n += f->ranks[i].pid > 0 && f->ranks[i].state != FLEET_GONE;
-    snprintf(l->value, sizeof l->value, "%zu/%zu", n, world);
+    snprintf(l->value, sizeof l->value, "%zu", n);
     l->role = n < world ? ROLE_CONN_WAIT : ROLE_VALUE;
     strbuf_init(&states, OVERVIEW_JOB_TEXT);
     rank_text_put_states(f, &states);
-    overview_say(l, "on %zu host%s: %s", f->n_hosts, f->n_hosts == 1 ? "" : "s", strbuf_str(&states));
+    overview_say(l, "of %zu, on %zu host%s: %s", world, f->n_hosts, f->n_hosts == 1 ? "" : "s",
+                 strbuf_str(&states));
     strbuf_fini(&states);
+    size_t known = 0;
+    for (size_t i = 0; i < f->n_ranks; i++)
+        known += f->ranks[i].class_number >= 0;
     l = overview_add(out, OVERVIEW_METER, "stacks", ACTION_SHOW_STACKS);
     snprintf(l->value, sizeof l->value, "%zu", f->stacks.n_classes);
-    overview_say(l, f->stacks.n_classes == 1 ? "the same in all ranks" : "different ones of all ranks");
+    overview_say(l, "%s, of %zu rank%s", f->stacks.n_classes == 1 ? "stack" : "different ones", known,
+                 known == 1 ? "" : "s");
 }
 
 /* The newest step that is known in all ranks of a role; of several roles that of the most ranks. */

@@ -12,7 +12,6 @@
 #include "tui/core/screen.h"
 
 #define VERDICTS_EVERY_S 2.0
-#define VERDICTS_WAIT_S 4.0 /* in a collective, from which on a job is judged */
 
 void overview_verdicts_follow(struct app *app) { app_feed_follow_verdicts(app, VERDICTS_EVERY_S); }
 
@@ -82,15 +81,6 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
     return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
 }
 
-/* The longest time that a rank is in the same collective. */
-static double verdicts_longest_wait(const struct job_shot *f) {
-    double longest = 0;
-    for (size_t i = 0; f && i < f->n_ranks; i++)
-        if (f->ranks[i].state == FLEET_COLLECTIVE && f->ranks[i].since_s > longest)
-            longest = f->ranks[i].since_s;
-    return longest;
-}
-
 int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out) {
     static const enum theme_role roles[] = {
         [JOB_SHOT_NOTE] = ROLE_VALUE, [JOB_SHOT_WARNING] = ROLE_CONN_WAIT, [JOB_SHOT_BAD] = ROLE_CONN_LOST};
@@ -102,9 +92,9 @@ int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overv
     if (n)
         return n;
     char text[96];
-    double waits = verdicts_longest_wait(f);
-    if (waits >= VERDICTS_WAIT_S)
-        snprintf(text, sizeof text, "not judged yet: ranks wait in a collective for %.0f s", waits);
+    double waits = f ? job_shot_longest_wait(f) : 0;
+    if (waits >= JOB_SHOT_JUDGED_S && !f->is_judged)
+        snprintf(text, sizeof text, "not judged: ranks are in a collective for %.0f s", waits);
     else
         snprintf(text, sizeof text, "%s", f ? "nothing is worth a warning" : "looking for the ranks");
     return verdicts_add(out, 0, 4, "verdict", text, cols, ROLE_VALUE, ACTION_SHOW_RANKS);

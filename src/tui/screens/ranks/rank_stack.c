@@ -32,11 +32,11 @@ static bool rank_stack_has(const struct job_shot *s, uint32_t leaf, uint32_t nod
     return leaf == node;
 }
 
-uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node) {
+uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node, bool through) {
     uint32_t best = STACK_CLASSES_NONE;
     for (size_t i = 0; i < s->stacks.n_classes; i++) {
         uint32_t leaf = s->stacks.classes[i];
-        if (leaf != STACK_CLASSES_ROOT && !rank_stack_has(s, leaf, node) &&
+        if (leaf != STACK_CLASSES_ROOT && !(through ? rank_stack_has(s, leaf, node) : leaf == node) &&
             (best == STACK_CLASSES_NONE || s->stacks.nodes[leaf].n_here > s->stacks.nodes[best].n_here))
             best = leaf;
     }

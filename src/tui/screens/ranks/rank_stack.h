@@ -12,8 +12,9 @@
 /* Rows that a node's frames need. */
 int rank_stack_rows(const struct job_shot *s, uint32_t node);
 
-/* The leaf of the stack that most ranks have, of those that do not go through a node; STACK_CLASSES_NONE: all do. */
-uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node);
+/* The leaf of the stack that most ranks have, of those that do not end in a node, or that do not go through it;
+ * STACK_CLASSES_NONE: all do. */
+uint32_t rank_stack_find_other(const struct job_shot *s, uint32_t node, bool through);
 
 /* A stack, by its innermost frame in s->stacks. */
 struct rank_stack_shown {

@@ -66,8 +66,10 @@ struct ranks_state {
     enum ranks_cell cell;
     bool has_grid; /* also if all ranks fit into the table */
     bool in_grid;  /* it has the focus */
-    bool compares; /* the stack of the selected rank is beside another one */
-    int slot;      /* the first one of the cell that is selected there */
+    bool compares; /* the stack of the selected rank is beside another one, */
+    bool has_other;
+    struct rank_stack_shown other; /* this */
+    int slot;                      /* the first one of the cell that is selected there */
     struct rect grid_area;
 };
 
@@ -609,7 +611,7 @@ static bool ranks_find_other(const struct ranks_state *s, const struct app *app,
             *out = ranks_stack_of(s->shot, &s->shot->ranks[i]);
             return true;
         }
-    *out = (struct rank_stack_shown){.node = rank_stack_find_other(s->shot, r->leaf)};
+    *out = (struct rank_stack_shown){.node = rank_stack_find_other(s->shot, r->leaf, false)};
     if (out->node == STACK_CLASSES_NONE)
         return false;
     uint32_t n = s->shot->stacks.nodes[out->node].n_here;
@@ -617,15 +619,13 @@ static bool ranks_find_other(const struct ranks_state *s, const struct app *app,
     return true;
 }
 
-static void ranks_draw_stack(const struct ranks_state *s, const struct app *app, struct grid *g,
-                             struct rect area) {
+static void ranks_draw_stack(const struct ranks_state *s, struct grid *g, struct rect area) {
     const struct ranks_row *row = view_row(&s->view);
-    struct rank_stack_shown one, other;
+    struct rank_stack_shown one;
     if (!row)
         return;
     one = ranks_stack_of(s->shot, row->rank);
-    bool is_compared = s->compares && ranks_find_other(s, app, row->rank, &other);
-    rank_stack_draw(s->shot, &one, is_compared ? &other : NULL, g, area);
+    rank_stack_draw(s->shot, &one, s->has_other ? &s->other : NULL, g, area);
 }
 
 /* Rows of the table in `rows`, of which the stack gets the rest: what it needs, but not more than a
@@ -635,9 +635,9 @@ static int ranks_table_rows(const struct ranks_state *s, int rows) {
     if (!row)
         return rows;
     int needed = s->n + 1, stack = rank_stack_rows(s->shot, row->rank->leaf);
-    if (rows - needed >= RANK_STACK_ROWS && !s->compares)
+    if (rows - needed >= RANK_STACK_ROWS && !s->has_other)
         return needed;
-    if (s->compares && rows >= 2 * RANK_STACK_ROWS)
+    if (s->has_other && rows >= 2 * RANK_STACK_ROWS)
         return rows - needed > rows / 2 ? needed : rows / 2;
     return rows < RANKS_MUCH ? rows : rows - (stack < rows / 3 ? stack : rows / 3);
 }
@@ -657,6 +657,8 @@ static void ranks_draw(void *state, struct app *app, struct grid *g, struct rect
     } else
         s->in_grid = false;
     struct rect table = area, stack = area;
+    const struct ranks_row *row = view_row(&s->view);
+    s->has_other = s->compares && row && ranks_find_other(s, app, row->rank, &s->other);
     table.rows = ranks_table_rows(s, area.rows);
     stack.row += table.rows;
     stack.rows -= table.rows;
@@ -668,7 +670,7 @@ static void ranks_draw(void *state, struct app *app, struct grid *g, struct rect
     s->view.in_pane = s->in_grid;
     view_draw(&s->view, g, table, empty);
     if (stack.rows >= RANK_STACK_ROWS)
-        ranks_draw_stack(s, app, g, stack);
+        ranks_draw_stack(s, g, stack);
 }
 
 /* ---- actions ---- */
@@ -727,10 +729,14 @@ static bool ranks_move_cell(struct ranks_state *s, enum action action) {
 static void ranks_compare(struct ranks_state *s, struct app *app) {
     const struct ranks_row *row = view_row(&s->view);
     struct rank_stack_shown other;
-    bool can = row && ranks_find_other(s, app, row->rank, &other);
+    bool is_known = row && row->rank->leaf != STACK_CLASSES_ROOT,
+         can = is_known && ranks_find_other(s, app, row->rank, &other);
     s->compares = !s->compares && can;
     if (!can)
-        app_message(app, false, row ? "all ranks have the same stack" : "no rank is selected");
+        app_message(app, false,
+                    !row        ? "no rank is selected"
+                    : !is_known ? "no stack of this rank is known"
+                                : "all ranks have the same stack");
 }
 
 static bool ranks_act(void *state, struct app *app, enum action action) {

@@ -329,7 +329,7 @@ static struct rank_stack_shown stacks_stack_of(uint32_t node, uint32_t n) {
 
 /* The stack of the most ranks that is another one. False: there is none. */
 static bool stacks_find_other(const struct stacks_row *r, struct rank_stack_shown *out) {
-    uint32_t node = rank_stack_find_other(r->shot, r->end);
+    uint32_t node = rank_stack_find_other(r->shot, r->end, true);
     if (node == STACK_CLASSES_NONE)
         return false;
     *out = stacks_stack_of(node, stacks_node(r, node)->n_here);

@@ -234,7 +234,8 @@ static void steps_follow(struct steps_state *s, struct app *app) {
     if (steps_is_of_job(app) && !r)
         return;
     /* it stays, though another one becomes the worst */
-    if (r)
+    const struct app_job *j = &app->job;
+    if (r && (isnan(j->moment) || (j->read && j->read->moment == j->moment)))
         app->job.rank = r->rank;
     if (r)
         snprintf(rank, sizeof rank, STEPS_OF_RANK "%" PRId32, r->rank);
@@ -257,8 +258,8 @@ static void steps_follow(struct steps_state *s, struct app *app) {
         app_feed_follow(app, FEED_STEP_STACKS, text, STEPS_STACKS_EVERY_S);
 }
 
-/* A query for that rank, or with -1 for none; the answer to the last one may still come. */
-static bool steps_is_asked_of(const char *text, int32_t rank) {
+/* A query for that rank, or with -1 for none. */
+static bool steps_is_of_rank(const char *text, int32_t rank) {
     const char *at = strstr(text, STEPS_OF_RANK);
     return at ? strtol(at + strlen(STEPS_OF_RANK), NULL, 10) == rank : rank < 0;
 }
@@ -279,7 +280,7 @@ static void steps_take(struct steps_state *s, const struct app *app) {
     s->version = f->version;
     s->looks_version = looks->version;
     s->stacks_version = stacks->version;
-    const struct result *rows = steps_is_asked_of(f->text, rank) ? f->rows : NULL;
+    const struct result *rows = steps_is_of_rank(f->answered, rank) ? f->rows : NULL;
     if (!rows || rank != s->rank) /* another target, or another rank */
         tags_clear(&s->table.view.own_tags);
     s->rank = rank;
@@ -293,6 +294,12 @@ static void steps_update(void *state, struct app *app) {
     steps_take(s, app);
     if (app_screen_top(app)->state == state)
         steps_follow(s, app);
+}
+
+/* Of a job that has ended nothing new comes that would ask again after an error. */
+static void steps_tick(void *state, struct app *app) {
+    if (steps_is_of_job(app))
+        steps_follow(state, app);
 }
 
 static void steps_init(void *state, struct app *app) {
@@ -672,8 +679,13 @@ static void steps_put_empty(const struct steps_state *s, const struct app *app, 
     const struct events *p = &app->data.pulse;
     bool is_agent = app->data.has_target && app->data.target.mode == MODEL_MODE_AGENT;
     const struct job_shot_rank *r = steps_is_of_job(app) ? job_state_selected(app) : NULL;
-    if (r && f->rows && f->failed_s <= 0) {
-        if (s->is_read)
+    if (steps_is_of_job(app)) {
+        if (!r && job_state_shown(app))
+            snprintf(buf, cap, "rank %" PRId32 " is not there at this moment: [ and ] show other ranks",
+                     app->job.rank);
+        else if (r && f->failed_s > 0)
+            snprintf(buf, cap, "%s", f->error.text);
+        else if (r && s->is_read)
             snprintf(buf, cap, "the database has no step of rank %" PRId32 ": [ and ] show other ranks",
                      r->rank);
         else
@@ -809,5 +821,6 @@ const struct screen_def screen_steps = {
     .act = steps_act,
     .mouse = steps_mouse,
     .update = steps_update,
+    .tick = steps_tick,
     .status = steps_status,
 };
