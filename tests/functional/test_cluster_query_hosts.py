@@ -2,11 +2,14 @@
 """SQL over the ranks of a job on several hosts, which are namespaces here: scans, joins, statements that run on each host, hosts that
 are silent, what is refused."""
 
+import fcntl
 import glob
 import os
 import pathlib
+import shutil
 import signal
 import sqlite3
+import time
 
 import pytest
 
@@ -229,6 +232,26 @@ def test_same_as_of_the_files(training, probing, wait_until, source_dir):
             os.kill(pid, signal.SIGCONT)
     for statement in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql"):
         assert probing("cluster", "query", statement, *training.at, "--json", timeout=90).status == 0, statement
+
+
+def test_tables_that_another_container_writes(training, wait_until):
+    """A process with the same pid there may have started in the same hundredth of a second, and writes to a folder beside it. Here nobody
+    sees who holds the lock of that folder."""
+    folder = folder_of(rank_pids(training)[0])
+    copy = f"{folder}-9"
+    shutil.copytree(folder, copy)
+    for path in [copy, *(os.path.join(copy, name) for name in os.listdir(copy))]:
+        os.utime(path, (time.time() + 3600, time.time() + 3600))
+    fd = os.open(copy, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        def steps():
+            return training.query("SELECT max(step) AS last FROM python.steps WHERE rank = 0")[0]["last"]
+        first = steps()
+        wait_until(lambda: steps() > first + 5, 60, "steps that the copy does not have")
+    finally:
+        os.close(fd)
+        shutil.rmtree(copy)
 
 
 def statements_of(text):

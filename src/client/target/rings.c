@@ -29,21 +29,23 @@ struct rings_search {
     uid_t owner;          /* of the folder being searched */
     struct rings_place *best;
     bool found;
-    bool others; /* tables of a user other than best's were found too */
+    bool is_proven; /* the process holds its lock */
+    bool others;    /* tables of a user other than best's were found too */
 };
 
 /* Another process of this pid that started in the same tick, in another container, may have a folder here. Whose it
- * is shows who holds its lock. */
-static bool rings_is_of_another(const char *path, pid_t pid) {
+ * is shows who holds its lock: 1 the process, 0 another one, -1 not known. */
+static int rings_find_holder(const char *path, pid_t pid) {
     struct stat st;
-    return lstat(path, &st) == 0 && procfs_has_lock(pid, st.st_dev, st.st_ino) == 0;
+    return lstat(path, &st) == 0 ? procfs_has_lock(pid, st.st_dev, st.st_ino) : -1;
 }
 
 static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
     struct rings_search *s = arg;
     if (entry->pid != s->pid || (s->start_ticks && entry->start_ticks != s->start_ticks))
         return 0;
-    if (s->outer && entry->alive && rings_is_of_another(entry->path, s->outer))
+    int holds = s->outer && entry->alive ? rings_find_holder(entry->path, s->outer) : -1;
+    if (holds == 0 || (s->is_proven && holds < 0))
         return 0;
     /* Anyone may name a folder after any pid: our own tables come before those of others,
      * however new these are. */
@@ -52,6 +54,9 @@ static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
                   (entry->alive == s->best->alive && entry->modified_at > s->best->modified_at);
     if (foreign)
         better = ours;
+    /* of another container's process the lock may not be seen, and what is not known gives way to what is */
+    better |= holds > 0 && !s->is_proven;
+    s->is_proven |= holds > 0;
     s->others = (s->others || foreign) && !ours && s->best->owner != geteuid();
     if (!better)
         return 0;
