@@ -7,6 +7,7 @@
     chdb_python()                                  a Python that has chdb, the newest dialect, or a skipped test
 """
 
+import http.server
 import os
 import shutil
 import signal
@@ -54,6 +55,23 @@ def chdb_python():
         if python and subprocess.run([python, "-c", "import chdb"], capture_output=True, timeout=60).returncode == 0:
             return python
     pytest.skip("needs chdb: no Python imports it (PROBING_TEST_CHDB names one that does)")
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Of a server that is none, or stands before one."""
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, text, status=200, length=None):
+        """`length`: what is said of it, if that is a lie."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text) if length is None else length))
+        self.end_headers()
+        try:
+            self.wfile.write(text)
+        except OSError:
+            pass
 
 
 class Server:

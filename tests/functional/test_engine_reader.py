@@ -2,6 +2,7 @@
 """Who reads a job from a ClickHouse server that is slow, fails in the middle of an answer, is none, or is newer: one line says so, nothing
 half is shown, and what can be read again is."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -16,7 +17,7 @@ import urllib.request
 
 import pytest
 
-from clickhouse import clickhouse_fixture  # noqa: F401 (a fixture)
+from clickhouse import Answers, clickhouse_fixture  # noqa: F401 (a fixture)
 from test_cluster_engine import Writer, engine, no_proxies  # noqa: F401 (fixtures)
 from test_tui_tmux import screen  # noqa: F401 (a fixture)
 
@@ -30,21 +31,9 @@ pytestmark = pytest.mark.timeout(300)
 FAULT = b"Code: 241, e.displayText() = DB::Exception: Memory limit (for query) exceeded\x1b[2J, e.what() = DB::Exception\n"
 
 
-class Between(http.server.BaseHTTPRequestHandler):
+class Between(Answers):
     """Hands requests on to the server, and the answers to those that read a table back in some other way."""
     server_port, way, stop = 0, "", threading.Event()
-
-    def log_message(self, *args):
-        pass
-
-    def put(self, status, body, length=None):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except OSError:
-            pass
 
     def do_GET(self):
         request = urllib.request.Request(f"http://127.0.0.1:{self.server_port}{self.path}", headers={k: v for k, v in self.headers.items() if k.startswith("X-")})
@@ -54,15 +43,15 @@ class Between(http.server.BaseHTTPRequestHandler):
         except urllib.error.HTTPError as error:
             status, body = error.code, error.read()
         if not any(f"%60{table}%60" in self.path for table in ("ranks", "python_steps", "states")):
-            self.put(status, body)
+            self.answer(body, status)
         elif self.way == "cut":
-            self.put(status, body[:len(body) // 2 + 1], len(body))
+            self.answer(body[:len(body) // 2 + 1], status, len(body))
         elif self.way == "half":
-            self.put(status, body[:len(body) // 2 + 1] + FAULT)
+            self.answer(body[:len(body) // 2 + 1] + FAULT, status)
         elif self.way == "fault":
-            self.put(500, FAULT)
+            self.answer(FAULT, 500)
         elif self.way == "page":
-            self.put(200, b"<html><body>Sign in\x1b[2J to the network</body></html>")
+            self.answer(b"<html><body>Sign in\x1b[2J to the network</body></html>")
         elif self.way == "flood":
             self.send_response(200)
             self.end_headers()
@@ -74,20 +63,27 @@ class Between(http.server.BaseHTTPRequestHandler):
         elif self.way == "slow":
             self.stop.wait(250)
         else:
-            self.put(status, body)
+            self.answer(body, status)
+
+
+@contextlib.contextmanager
+def on_the_way(engine, tls=None):  # noqa: F811
+    """The port of what is on the way to the server."""
+    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    Between.stop.set()
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
 def between(engine):  # noqa: F811
-    """The same server, with something on the way to it."""
-    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"clickhouse://127.0.0.1:{server.server_port}/probing?job={JOB}"
-    Between.stop.set()
-    server.shutdown()
-    server.server_close()
+    with on_the_way(engine) as port:
+        yield f"clickhouse://127.0.0.1:{port}/probing?job={JOB}"
 
 
 def one_line(done):
@@ -171,16 +167,10 @@ def certified(engine, tmp_path):  # noqa: F811
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=db.example", "-addext",
                     "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"clickhouses://127.0.0.1:{server.server_port}/probing?job={JOB}", cert
-    Between.stop.set()
-    server.shutdown()
-    server.server_close()
+    with on_the_way(engine, context) as port:
+        yield f"clickhouses://127.0.0.1:{port}/probing?job={JOB}", cert
 
 
 def test_tls_is_verified(probing, engine, certified, monkeypatch, tmp_path):  # noqa: F811

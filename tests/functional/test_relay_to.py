@@ -18,7 +18,7 @@ import uuid
 
 import pytest
 import ring_file
-from clickhouse import clickhouse_fixture, free_port  # noqa: F401 (a fixture)
+from clickhouse import Answers, clickhouse_fixture, free_port  # noqa: F401 (a fixture)
 from conftest import inject_in_time
 from lying_agent import as_nobody
 from training_job import JOBS, TrainingJob, Truth
@@ -414,21 +414,9 @@ def test_overwritten_rows_are_counted(probing, clickhouse, target, relay, wait_u
     two.wait(lambda state: state["rows_lost"] > 0, "the lost rows")
 
 
-class Broken(http.server.BaseHTTPRequestHandler):
+class Broken(Answers):
     """What answers like ClickHouse at first, and then in some way that it should not."""
     way, inserts, stop = "", 0, threading.Event()
-
-    def log_message(self, *args):
-        pass
-
-    def answer(self, text, status=200, length=None):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text) if length is None else length))
-        self.end_headers()
-        try:
-            self.wfile.write(text)
-        except OSError:
-            pass
 
     def do_GET(self):
         self.answer(b"18.16.1\n" if "version%28%29" in self.path else b"1\n")

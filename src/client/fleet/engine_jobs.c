@@ -148,7 +148,7 @@ int engine_jobs_clock(struct engine_http *h, double *now, struct err *e) {
 /* The last row of a rank: hosts write theirs every ten seconds. */
 static int engine_jobs_end(struct engine_http *h, const char *job, double last, double *end, struct err *e) {
     struct strbuf sql;
-    double newest;
+    double newest = NAN;
     strbuf_init(&sql, 0);
     strbuf_adds(&sql, "SELECT toNullable(max(ts)) FROM ");
     engine_http_put_name(&sql, engine_http_address(h)->database);
