@@ -91,6 +91,24 @@ def test_sums_are_what_python_says(job, each_python, data_dir):  # noqa: F811
     assert since() == wanted and j.do("stats()") == after
 
 
+def test_collections_between_rests(job, any_python, data_dir):  # noqa: F811
+    """While nobody runs the counters are not read; what somebody has collected then is there once each."""
+    j = job(python=any_python, env=ALWAYS)
+    j.do(f"exec({PREPARE!r}, globals())")
+    Client(j.start()).close()
+
+    def is_watched():
+        j.do("gc.collect(0)")
+        return rows(data_dir, j, "python.gc")
+    wait_until(is_watched, timeout=60, what="the collector to be watched", interval=0.2)
+    for _ in range(3):
+        wait_for_seconds(data_dir, j, 5)  # a rest begins after two
+        before = sums(data_dir, j)[1]
+        collected = j.do("(cycles(9), gc.collect(1))[1]")
+        wanted = [before[0] + 1, before[1] + collected, before[2]]
+        wait_until(lambda: sums(data_dir, j)[1] == wanted, timeout=60, what=f"a row that makes {wanted}", interval=0.2)
+
+
 FORKS = """
 import gc
 gc.disable()

@@ -393,6 +393,38 @@ static void collections_of_other_interpreters(void **state) {
     record_end(&r, true);
 }
 
+/* While nobody runs, what was read is believed; unless another reading may say more. */
+static void counters_are_read_when_somebody_ran(void **state) {
+    struct thread_sampler p;
+    struct record r;
+    /* without a Python, counters that are read are forgotten: that shows */
+    struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN, .nobody_ran = true};
+    struct pystack_gc now = {.settled = true};
+    (void)state;
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &config);
+    record_begin(&r);
+    record_gc_counts(&r, &now, 1, clock_epoch_s());
+    second(&r, &p, &view);
+    assert_true(r.gc.begun);
+    view.nobody_ran = false;
+    second(&r, &p, &view);
+    assert_false(r.gc.begun);
+    for (int why = 0; why < 4; why++) {
+        r.gc = (struct record_gc){.begun = false};
+        record_gc_counts(&r, &now, 1, clock_epoch_s());
+        r.gc.begun = why != 0;
+        r.gc.failed = why == 1;
+        r.gc.seen[0].waited = why == 2;
+        r.gc.told[1].waited = why == 3;
+        view.nobody_ran = true;
+        second(&r, &p, &view);
+        assert_false(r.gc.begun);
+    }
+    record_end(&r, true);
+    thread_sampler_fini(&p);
+}
+
 static void once_a_second(void **state) {
     struct thread_sampler p;
     struct record r;
@@ -553,6 +585,7 @@ int main(void) {
         cmocka_unit_test(facts_are_told_once),
         cmocka_unit_test(collections_are_told_once),
         cmocka_unit_test(collections_of_other_interpreters),
+        cmocka_unit_test(counters_are_read_when_somebody_ran),
         cmocka_unit_test(once_a_second),
         cmocka_unit_test(events_of_another_thread),
         cmocka_unit_test(a_lock_that_is_kept),

@@ -31,6 +31,8 @@ struct background {
     bool listened;             /* a client receives them */
     bool outgrown;             /* see record_take */
     uint64_t epoch_ns;         /* time of the last epoch started for the tables */
+    uint64_t second_ns;        /* time of the last rows of a second */
+    uint64_t second_others_ns; /* CPU time of the agent's other threads then */
     struct cost_meter meter;
 };
 

@@ -348,18 +348,30 @@ static void sampler_record(struct sampler *s) {
     s->spending.elsewhere_ns += s->always.record.cost_ns - before;
 }
 
+/* True if nobody but this thread has run since the last rows of a second: what was read then of
+ * Python's memory is still so. The agent's other threads may have run Python for a client. */
+static bool sampler_nobody_ran(struct sampler *s, uint64_t others_cpu_ns) {
+    struct background *a = &s->always;
+    bool nobody =
+        thread_sampler_nobody_ran(&s->profile, a->second_ns) && others_cpu_ns == a->second_others_ns;
+    a->second_ns = clock_mono_ns();
+    a->second_others_ns = others_cpu_ns;
+    return nobody;
+}
+
 static void sampler_do_second(struct sampler *s) {
     struct record_view view;
-    uint64_t cpu = clock_self_cpu_ns();
+    uint64_t cpu = clock_self_cpu_ns(), others = threads_others_cpu_ns();
     s->replan |= !s->always.record.begun;
     record_begin(&s->always.record);
     size_t server = background_view(&s->always, s->mailbox, &view);
-    view.cpu_ns = threads_cpu_ns();
+    view.cpu_ns = others + cpu;
     view.overhead_pct =
         cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
     view.rate_hz = s->always.hz;
     view.python = sampler_info(s) ? sampler_info(s)->version : NULL;
     view.pystack = s->ps;
+    view.nobody_ran = sampler_nobody_ran(s, others);
     view.samples = s->profile.total_samples;
     view.torn = s->profile.total_torn;
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);

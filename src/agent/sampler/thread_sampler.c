@@ -32,6 +32,8 @@
 #define THREAD_SAMPLER_REST_NS (2 * CLOCK_NS_PER_S)
 /* CPU time too short for a thread to wake up, run Python and sleep again */
 #define THREAD_SAMPLER_IDLE_NS 1500
+/* a comparison of clocks is of now: it was made since the sampler woke up */
+#define THREAD_SAMPLER_JUST_NS (20 * CLOCK_NS_PER_MS)
 /* other threads then wait for the next tick */
 #define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS)
 #define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S) /* the same for a native name */
@@ -1056,6 +1058,11 @@ uint64_t thread_sampler_idle_ns(const struct thread_sampler *p) {
         if (p->threads[i].active || p->threads[i].asked || !p->threads[i].looked || !p->threads[i].py.tid)
             return 0;
     return now - p->moved_ns;
+}
+
+bool thread_sampler_nobody_ran(const struct thread_sampler *p, uint64_t since_ns) {
+    uint64_t now = clock_mono_ns();
+    return thread_sampler_idle_ns(p) > now - since_ns && now - p->idle_looked_ns < THREAD_SAMPLER_JUST_NS;
 }
 
 void thread_sampler_pass(struct thread_sampler *p, struct pystack *ps, double timestamp) {

@@ -182,6 +182,9 @@ void thread_sampler_drain(struct thread_sampler *p, struct pystack *ps, uint64_t
  * and recorded later by thread_sampler_pass. */
 uint64_t thread_sampler_idle_ns(const struct thread_sampler *p);
 
+/* True if nobody is known to have run since then; clocks were compared just now. */
+bool thread_sampler_nobody_ran(const struct thread_sampler *p, uint64_t since_ns);
+
 /* Record a skipped tick, before the next thread_sampler_tick. */
 void thread_sampler_pass(struct thread_sampler *p, struct pystack *ps, double timestamp);
 

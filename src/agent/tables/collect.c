@@ -220,9 +220,9 @@ static const struct collect_thread *collect_find(const struct collect *c, pid_t 
 }
 
 /* Read the facts about a thread that may have changed; `before` are the previous ones (NULL: it
- * is new). 0, or -1: it is gone. */
+ * is new); `rested`: it has not run since. 0, or -1: it is gone. */
 static int collect_read_thread(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
-                               uint64_t now_ns, uint64_t elapsed_ns) {
+                               uint64_t now_ns, uint64_t elapsed_ns, bool rested) {
     struct procfs_stat stat;
     char text[COLLECT_STATUS];
     uint64_t wait_ns, times;
@@ -230,7 +230,8 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
              ? *before
              : (struct collect_thread){
                    .tid = tid, .voluntary = MODEL_UNKNOWN, .involuntary = MODEL_UNKNOWN, .cpu_wait_s = NAN};
-    t->cpu_ns = clock_thread_cpu_ns(tid);
+    if (!before || !rested)
+        t->cpu_ns = clock_thread_cpu_ns(tid);
     t->cpu_pct = NAN;
     if (before && elapsed_ns && t->cpu_ns >= before->cpu_ns)
         t->cpu_pct = 100.0 * (double)(t->cpu_ns - before->cpu_ns) / (double)elapsed_ns;
@@ -279,7 +280,7 @@ static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint
     for (size_t i = 0; i < n; i++)
         if (!collect_is_skipped(tids[i], skip, n_skip) &&
             collect_read_thread(&threads[kept], collect_find(c, tids[i], &from), tids[i], now_ns,
-                                c->threads_ns ? now_ns - c->threads_ns : 0) == 0)
+                                c->threads_ns ? now_ns - c->threads_ns : 0, c->nobody_ran) == 0)
             kept++;
     free(c->threads);
     c->threads = threads;

@@ -64,6 +64,7 @@ struct collect {
     struct collect_thread *threads; /* ascending */
     size_t n_threads;
     uint64_t threads_ns, threads_due_ns; /* the last reading, monotonic; 0 if there was none */
+    bool nobody_ran;                     /* since that reading: the user knows it */
     struct cost threads_cost;
     bool threads_stretched; /* they are read less often than once a second, because of the cost */
     uint64_t process_ns, process_cpu_ns;

@@ -441,9 +441,10 @@ static bool record_torch_due(struct record_facts *f, struct pystack *ps, uint64_
     return true;
 }
 
-static void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
+static void record_facts(struct record *r, const struct record_view *view, uint64_t now_ns,
                          double timestamp) {
     struct record_facts *f = &r->facts;
+    const char *python = view->python;
     if (!f->told) {
         record_process_facts(r, timestamp);
         record_allowed(r, timestamp);
@@ -453,7 +454,8 @@ static void record_facts(struct record *r, const char *python, struct pystack *p
         snprintf(f->python, sizeof f->python, "%s", python ? python : "");
         record_fact(r, timestamp, RING_FACT_PYTHON, python);
     }
-    if (f->torch[0] || !record_torch_due(f, ps, now_ns))
+    bool same = view->nobody_ran && now_ns < f->torch_due_ns;
+    if (f->torch[0] || same || !record_torch_due(f, view->pystack, now_ns))
         return;
     if (pystack_find_torch(0, f->torch, sizeof f->torch) == 0)
         record_fact(r, timestamp, RING_FACT_TORCH, f->torch);
@@ -480,8 +482,8 @@ void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, 
 /* ---- gc ---- */
 
 /*
- * The rows of python.gc. The collector's own counters are read once a second; a row has their
- * increase for one generation since the previous row. So sums over rows equal gc.get_stats(),
+ * The rows of python.gc. The collector's own counters are read once a second in which somebody ran;
+ * a row has their increase for one generation since the previous row. So sums over rows equal gc.get_stats(),
  * and a collection is recorded after it has ended. While one is running the counters are left
  * for the next second, a few times, because they may be half written. While Python reports each
  * collection (gc_events) each has a row, and the counters only add rows for unreported ones. On
@@ -619,6 +621,17 @@ void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, 
     r->gc = next;
 }
 
+/* True if another reading may say more although nothing has changed: a collection was under way,
+ * one that was counted was not reported yet, or nothing was read at all. */
+static bool record_gc_waits(const struct record_gc *gc) {
+    bool waits = !gc->begun || gc->failed;
+    for (size_t i = 0; i < gc->n; i++)
+        waits = waits || gc->seen[i].waited;
+    for (size_t g = 0; g < PYSTACK_GENERATIONS; g++)
+        waits = waits || gc->told[g].waited;
+    return waits;
+}
+
 void record_gc(struct record *r, struct pystack *ps, double timestamp) {
     struct pystack_gc now[PYSTACK_MAX_COUNTERS];
     const char *why = NULL;
@@ -632,6 +645,7 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp) {
         r->gc = (struct record_gc){.note = why};
     else if (n >= 0)
         record_gc_counts(r, now, (size_t)n, timestamp);
+    r->gc.failed = n < 0;
 }
 
 /* ---- rows ---- */
@@ -701,8 +715,10 @@ static void record_threads(struct record *r, struct record_samples *p, uint64_t 
     int64_t own[THREADS_MAX];
     size_t n_own = threads_own_tids(own, THREADS_MAX);
     union ring_value v[RING_THREAD_HISTORY_COUNT];
+    r->collect.nobody_ran = !r->ran;
     if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
         return;
+    r->ran = false;
     standstill_take(&r->standstill, r->collect.threads, r->collect.n_threads, now_ns);
     for (size_t i = 0; i < r->collect.n_threads; i++) {
         const struct collect_thread *t = &r->collect.threads[i];
@@ -769,9 +785,11 @@ void record_second(struct record *r, struct record_samples *p, const struct reco
     double now = clock_epoch_s();
     if (!r->set)
         return;
-    record_facts(r, view->python, view->pystack, now_ns, now);
-    record_gc(r, view->pystack, now);
+    record_facts(r, view, now_ns, now);
+    if (!view->nobody_ran || record_gc_waits(&r->gc))
+        record_gc(r, view->pystack, now);
     record_process(r, now_ns, now);
+    r->ran |= !view->nobody_ran;
     record_threads(r, p, now_ns, now);
     record_waits(r, view->pystack, now_ns);
     record_status(r, view, now_ns, now);

@@ -71,7 +71,8 @@ struct record_gc_reported {
 };
 
 struct record_gc {
-    bool begun; /* the earlier count is known */
+    bool begun;  /* the earlier count is known */
+    bool failed; /* the last reading was not one */
     unsigned waited;
     struct record_gc_seen seen[PYSTACK_MAX_COUNTERS];
     size_t n;
@@ -132,6 +133,7 @@ struct record {
     /* samples that were gone before they were taken, or whose stack could not be written */
     uint64_t missed;
     struct collect collect;
+    bool ran; /* somebody has, since threads were collected */
     struct standstill standstill;
     struct record_facts facts;
     struct record_gc gc;
@@ -156,6 +158,8 @@ struct record_view {
     uint64_t cpu_ns;
     const char *python;      /* version of the interpreter; NULL if there is none */
     struct pystack *pystack; /* reads it; NULL if there is none */
+    /* since the last call no thread has run that can change what it reads */
+    bool nobody_ran;
 };
 
 void record_init(struct record *r, const struct config *config);
