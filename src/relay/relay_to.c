@@ -42,6 +42,10 @@
 #define TO_SEARCH_NS (5 * CLOCK_NS_PER_S)
 #define TO_SEARCH_MS 1000U
 #define TO_RINGS_NS (10 * CLOCK_NS_PER_S)
+/* sooner where a larger share of a ring would be new by then; the loop turns once a second */
+#define TO_RINGS_FILL 0.25
+#define TO_RINGS_LEAST_NS (CLOCK_NS_PER_S / 2)
+#define TO_RINGS_GROWTH 1.5
 #define TO_GPU_NS (5 * CLOCK_NS_PER_S)
 #define TO_STATES_NS (2 * CLOCK_NS_PER_S)
 #define TO_CALM_NS (10 * CLOCK_NS_PER_S) /* without a suspect, until states are no longer written */
@@ -121,9 +125,10 @@ struct to {
     struct err last_error;
     double last_error_at, since, clean_at; /* clean: all rows were written then */
     double clock_s;
-    struct err note; /* about the jobs */
+    struct err note;                   /* about the jobs */
+    uint64_t rings_every_ns, paced_ns; /* see to_pace_rings */
     /* when it was done last */
-    uint64_t searched_ns, rings_ns, gpus_ns, states_ns, suspect_ns, clock_ns;
+    uint64_t searched_ns, rings_ns, hosts_ns, gpus_ns, states_ns, suspect_ns, clock_ns;
     uint64_t cpu_ns, cpu_at_ns;
     double cost_pct;
     int lock, metrics; /* descriptors; -1 none */
@@ -364,6 +369,8 @@ static int to_list(struct to *r, struct jobs_here *here) {
             struct to_rank *rank = to_find_rank(r, m->pid, p->start_ticks);
             if (!rank && !(rank = to_new_rank(r, m->pid, p->start_ticks, m->rank, name)))
                 continue;
+            if (rank->job_number == SIZE_MAX)
+                r->rings_every_ns = TO_RINGS_LEAST_NS;
             rank->job_number = j;
             rank->rank = m->rank;
             rank->local_rank = p->env.local;
@@ -776,7 +783,25 @@ static bool to_drop_finished(struct to *r) {
     return any;
 }
 
-static void to_write_rings(struct to *r, double limit_s) {
+/* When rings are read again. A small ring of a job with short steps is overwritten within seconds; how fast is not
+ * known of new ranks, which are read often at first. */
+static void to_pace_rings(struct to *r) {
+    uint64_t now = clock_mono_ns(), since_ns = r->paced_ns ? now - r->paced_ns : TO_RINGS_LEAST_NS;
+    double fill = 0, every_ns = fmin((double)TO_RINGS_NS, (double)since_ns * TO_RINGS_GROWTH);
+    r->paced_ns = now;
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = 0; k < r->n_tables; k++) {
+            struct ring_tail *t = &r->ranks[i]->tails[k];
+            fill = t->fill > fill ? t->fill : fill;
+            t->fill = 0;
+        }
+    if (fill > 0)
+        every_ns = fmin(every_ns, (double)since_ns * TO_RINGS_FILL / fill);
+    r->rings_every_ns = (uint64_t)fmax(every_ns, (double)TO_RINGS_LEAST_NS);
+}
+
+/* 0, or -1: the server does not have all of them. */
+static int to_write_rings(struct to *r, double limit_s) {
     bool is_changed = false;
     /* before the first row: a rank that ends while no relay or no server runs is known to the next relay */
     if (to_open_rings(r))
@@ -790,6 +815,7 @@ static void to_write_rings(struct to *r, double limit_s) {
     }
     if (is_changed)
         to_write_marks(r);
+    return rc;
 }
 
 /* ---- the host ---- */
@@ -945,9 +971,11 @@ static void to_loop(struct to *r) {
         to_write_states(r);
         to_write_gpus(r);
         has_gone = r->n > r->n_listed;
-        if (to_is_due(&r->rings_ns, has_gone && !r->retry_ns ? 0 : TO_RINGS_NS)) {
+        bool ends = has_gone && !r->retry_ns;
+        if (to_is_due(&r->rings_ns, ends ? 0 : r->rings_every_ns) && to_write_rings(r, TO_RINGS_S) == 0)
+            to_pace_rings(r);
+        if (to_is_due(&r->hosts_ns, ends ? 0 : TO_RINGS_NS)) {
             to_read_clock(r);
-            to_write_rings(r, TO_RINGS_S);
             to_write_hosts(r);
             to_write_state(r);
         }
@@ -955,7 +983,7 @@ static void to_loop(struct to *r) {
         to_wait(r);
     }
     r->retry_at_ns = 0;
-    to_write_rings(r, TO_END_S);
+    (void)to_write_rings(r, TO_END_S);
     to_write_hosts(r);
     to_write_state(r);
 }

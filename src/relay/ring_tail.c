@@ -182,6 +182,19 @@ static bool ring_tail_take_chunk(struct ring_tail *t, const struct ring_chunk *c
     return !is_full;
 }
 
+/* How much of the room of the ring the rows that are not acknowledged take. */
+static double ring_tail_fill(const struct ring_tail *t, const struct ring_chunk *chunks, size_t n) {
+    const struct ring_info *info = ring_reader_info(t->ring);
+    if (n == 0 || info->n_chunks == 0)
+        return 0;
+    const struct ring_chunk *last = &chunks[n - 1];
+    uint64_t end = last->first_seq + last->rows;
+    /* a chunk is full by its rows or by their texts */
+    double rows =
+        n > 1 ? (double)(last->first_seq - chunks[0].first_seq) / (double)(n - 1) : info->chunk_rows;
+    return end > t->next && rows > 0 ? (double)(end - t->next) / (rows * info->n_chunks) : 0;
+}
+
 bool ring_tail_take(struct ring_tail *t, const struct ring_tail_owner *o, struct strbuf *out, size_t max,
                     uint64_t *rows) {
     size_t n;
@@ -192,6 +205,7 @@ bool ring_tail_take(struct ring_tail *t, const struct ring_tail_owner *o, struct
     if (!t->ring || ring_reader_refresh(t->ring, NULL) != 0)
         return false;
     const struct ring_chunk *chunks = ring_reader_chunks(t->ring, &n);
+    t->fill = fmax(t->fill, ring_tail_fill(t, chunks, n));
     for (size_t i = 0; i < n; i++)
         if (chunks[i].first_seq + chunks[i].rows > t->taken_to &&
             !ring_tail_take_chunk(t, &chunks[i], o, out, max, rows))

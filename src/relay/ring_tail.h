@@ -28,6 +28,8 @@ struct ring_tail {
     uint64_t next;     /* the first row that is not acknowledged */
     bool is_continued; /* the rows from there on are to be written, so those that are gone by now are lost */
     uint64_t lost;     /* rows that were overwritten before they were written */
+    /* the largest share of the file that was new at a reading; the reader sets it to 0 */
+    double fill;
     /* the batch */
     uint64_t taken_to, taken_lost;
 };

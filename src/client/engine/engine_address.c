@@ -201,6 +201,21 @@ void engine_address_put_job(const struct engine_address *a, const char *job, dou
         strbuf_addf(out, "%sat=@%.3f", job[0] ? "&" : "?", at);
 }
 
+int engine_address_name_job(const char *text, const char *job, char *out, size_t cap, struct err *e) {
+    struct engine_address a;
+    struct strbuf whole;
+    if (engine_address_parse(&a, text, e) != 0)
+        return -1;
+    strbuf_init(&whole, 0);
+    engine_address_put_job(&a, job, a.at, &whole);
+    int rc =
+        whole.failed || whole.len >= cap ? err_set(e, ERR_USAGE, "the address of the job is too long") : 0;
+    if (rc == 0)
+        memcpy(out, strbuf_str(&whole), whole.len + 1);
+    strbuf_fini(&whole);
+    return rc;
+}
+
 /* ---- the password ---- */
 
 void engine_address_password_file(char *buf, size_t cap) {

@@ -51,6 +51,9 @@ void engine_address_put(const struct engine_address *a, struct strbuf *out);
 /* The same, of a job ("": none), at a moment (NAN: none). */
 void engine_address_put_job(const struct engine_address *a, const char *job, double at, struct strbuf *out);
 
+/* Write the address that `text` is, with that job, to `out`. 0, or -1 with ERR_USAGE. */
+int engine_address_name_job(const char *text, const char *job, char *out, size_t cap, struct err *e);
+
 /* Is `name` free of control characters and valid UTF-8, not empty, and shorter than `cap`? */
 bool engine_address_name_ok(const char *name, size_t cap);
 

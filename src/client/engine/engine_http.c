@@ -258,13 +258,13 @@ int engine_http_explain(const struct engine_address *a, long status, const char 
     case ENGINE_REQUIRED_PASSWORD:
     case ENGINE_AUTHENTICATION_FAILED:
         engine_address_password_file(file, sizeof file);
-        err_set(e, ERR_FAILED,
+        err_set(e, ERR_ATTACH,
                 "%s refuses user '%.40s': the password is wrong, or there is no such user. Set "
                 "PROBING_CLICKHOUSE_PASSWORD, or write it to %s (mode 0600)",
                 where, a->user, file[0] ? file : "a file in $XDG_CONFIG_HOME");
         break;
     case ENGINE_NETWORK_REFUSED:
-        err_set(e, ERR_FAILED,
+        err_set(e, ERR_ATTACH,
                 "%s does not accept user '%.40s' from this host: see <networks> of that user there", where,
                 a->user);
         break;
@@ -414,23 +414,23 @@ static int engine_explain_curl(const struct engine_request *r, int code, const c
     case CURL_ABORTED:
         return err_set(e, ERR_FAILED, "the request to the server at %s:%d was cancelled", a->host, a->port);
     case CURL_COULDNT_RESOLVE_HOST:
-        return err_set(e, ERR_FAILED, "there is no host '%s', where the server should be", a->host);
+        return err_set(e, ERR_ATTACH, "there is no host '%s', where the server should be", a->host);
     case CURL_COULDNT_CONNECT:
-        return err_set(e, ERR_FAILED,
+        return err_set(e, ERR_ATTACH,
                        "no server answers at %s:%d. Is ClickHouse running, with its HTTP%s port there?",
                        a->host, a->port, a->tls ? "S" : "");
     case CURL_TIMEDOUT:
-        return err_set(e, ERR_FAILED, "the server at %s:%d did not answer within %g s", a->host, a->port,
+        return err_set(e, ERR_ATTACH, "the server at %s:%d did not answer within %g s", a->host, a->port,
                        r->limit_s);
     case CURL_PEER_FAILED_VERIFICATION:
     case CURL_SSL_CACERT_BADFILE:
         return err_set(
-            e, ERR_FAILED,
+            e, ERR_ATTACH,
             "the certificate of %s:%d cannot be verified: %.160s. PROBING_CLICKHOUSE_CA names the file of "
             "its authority",
             a->host, a->port, line);
     case CURL_SSL_CONNECT_ERROR:
-        return err_set(e, ERR_FAILED, "%s:%d does not speak TLS: %.160s. For HTTP: clickhouse://", a->host,
+        return err_set(e, ERR_ATTACH, "%s:%d does not speak TLS: %.160s. For HTTP: clickhouse://", a->host,
                        a->port, line);
     case CURL_PARTIAL_FILE:
     case CURL_GOT_NOTHING:
@@ -592,7 +592,7 @@ int engine_http_version(struct engine_http *h, struct err *e) {
             minor < 1000)
             h->version = ENGINE_HTTP_VERSION(major, minor);
         else
-            err_set(e, ERR_FAILED, "what answers at %s:%d is not ClickHouse", h->address.host,
+            err_set(e, ERR_ATTACH, "what answers at %s:%d is not ClickHouse", h->address.host,
                     h->address.port);
     }
     strbuf_fini(&text);

@@ -145,7 +145,8 @@ int engine_jobs_clock(struct engine_http *h, double *now, struct err *e) {
     return engine_rows_read_number(h, "SELECT toNullable(toFloat64(now())) FORMAT RowBinary", now, e);
 }
 
-/* The last row of a rank: hosts write theirs every ten seconds. */
+/* The last row of a rank: hosts write theirs every ten seconds. Up to whole ms, as addresses and statements have it:
+ * rounded down, the last rows would not be there. */
 static int engine_jobs_end(struct engine_http *h, const char *job, double last, double *end, struct err *e) {
     struct strbuf sql;
     double newest = NAN;
@@ -157,7 +158,7 @@ static int engine_jobs_end(struct engine_http *h, const char *job, double last, 
     strbuf_adds(&sql, " FORMAT RowBinary");
     int rc = engine_rows_read_number(h, strbuf_str(&sql), &newest, e);
     strbuf_fini(&sql);
-    *end = newest > last ? newest : last;
+    *end = ceil((newest > last ? newest : last) * 1000) / 1000;
     return rc;
 }
 
