@@ -138,16 +138,20 @@ struct main_job {
     char filter[256]; /* of the Ranks screen; "": all */
     pid_t pid;        /* the only rank that was named; 0: all or several */
     bool is_closed;   /* there is no way to the hosts of its ranks */
+    bool may_choose;  /* there are screens: a job of a database need not be named, */
+    bool is_choice;   /* and one is to be chosen */
 };
 
 static bool main_is_job(const char *typed) { return jobs_is_target(typed) || fleet_open_is_database(typed); }
 
-/* A job of a database: one is chosen if none is named. */
+/* A job of a database. */
 static int main_read_database(const char *typed, struct main_job *job, struct err *e) {
     job->is_closed = !job->reach.via.via;
     if (strlen(typed) >= sizeof job->target)
         return err_set(e, ERR_USAGE, "the address of the database is too long");
-    return job_choice_read(typed, job->target, sizeof job->target, e);
+    int rc = job_choice_read(typed, job->may_choose, job->target, sizeof job->target, e);
+    job->is_choice = rc == 1;
+    return rc < 0 ? -1 : 0;
 }
 
 /* Read "job:NAME/RANKS". 0, or -1 with the error: there is none here. */
@@ -323,7 +327,8 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     struct host_config config = {
         .reach = &job->reach,
         .app = {.pick = targets->n == 0 && !watches,
-                .job = job->target[0] ? job->target : NULL,
+                .job = job->target[0] && !job->is_choice ? job->target : NULL,
+                .job_server = job->is_choice ? job->target : NULL,
                 .job_filter = watches ? job->filter : NULL,
                 .job_is_closed = job->is_closed,
                 .screen = watches && !chosen ? &screen_ranks : NULL,
@@ -384,7 +389,7 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
     struct attach_all *targets = calloc(1, sizeof *targets);
     if (!targets)
         return err_set(e, ERR_FAILED, "out of memory");
-    struct main_job job = {.target = ""};
+    struct main_job job = {.target = "", .may_choose = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     int rc = startup_read(&begun, o, e);
     struct fleet_reach_options reach = o->reach;
     reach.later = n == 1 && fleet_open_is_database(typed[0]);

@@ -241,8 +241,13 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.type("]")
     s.wait_for("rank 1: Steps")
     s.wait_for(" 613 ")
+    s.type(",")
+    s.wait_gone(" 613 ")
+    s.wait_for(" 612 ")
     s.type("1")
     s.wait_for("64/64")
+    s.wait_for("now step 614")
+    s.type(".")
     s.wait_for("now step 615")
     s.type("S")
     s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7")
@@ -257,6 +262,30 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.wait_for(time.strftime("ENDED %d %b %H:%M:%S", time.localtime(past + 59)))
     s.type("q")
     s.wait_for("status=0")
+
+
+def test_a_job_is_chosen(engine, screen, probing_top):
+    """Which of several is asked on a screen of its own; a job that comes meanwhile appears."""
+    Job(engine.ask, "first-1", ranks=16).second(time.time() - 86400)
+    Job(engine.ask, "second-2", ranks=8).second(time.time() - 2)
+    s = screen(120, 30)
+    s.shell(f"{probing_top.path} '{engine.url()}'; echo status=$?")
+    s.wait_for("Which job of clickhouse://")
+    s.wait_for("Jobs 2")
+    assert re.search(r"second-2 .* 8 .*running", s.text()) and re.search(r"first-1 .* 16 .*ended", s.text())
+    Job(engine.ask, "third-3", ranks=4).second(time.time() - 1)
+    s.wait_for("third-3", timeout=60)
+    s.type("\\first")
+    s.keys("Enter")
+    s.wait_gone("third-3")
+    s.keys("Enter")
+    s.wait_for("16/16 ranks")
+    s.wait_for("ENDED")
+    s.type("q")
+    s.wait_for("status=0")
+    engine.kill()
+    s.shell(f"clear; {probing_top.path} '{engine.url()}'; echo status=$?")
+    s.wait_for("status=3")
 
 
 def test_a_job_that_hung_until_its_end(engine, screen, probing_top):
@@ -291,9 +320,9 @@ def test_what_cannot_be_read(probing, engine, verb):
     assert "name one by ?job=NAME" in probing("cluster", verb, engine.url()).stderr
     assert "cluster init" in probing("cluster", verb, engine.url(database="nothing", job="a")).stderr
     down = probing("cluster", verb, f"clickhouse://127.0.0.1:{free_port()}/probing?job=a")
-    assert down.status != 0 and "no server answers at" in down.stderr
+    assert down.status == 3 and "no server answers at" in down.stderr
     wrong = probing("cluster", verb, engine.url(user="writer", job="other-1"))
-    assert wrong.status != 0 and "PROBING_CLICKHOUSE_PASSWORD" in wrong.stderr
+    assert wrong.status == 3 and "PROBING_CLICKHOUSE_PASSWORD" in wrong.stderr
     assert "--hosts" in probing("cluster", "attach", engine.url(job="other-1")).stderr
 
 

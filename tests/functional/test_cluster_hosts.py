@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from clickhouse import clickhouse_fixture  # noqa: F401 (a fixture)
 from test_tui_tmux import screen
 
 __all__ = ["screen"]
@@ -339,3 +340,42 @@ def test_open_on_the_screen(hosts, screen, probing_top, ptrace, wait_until):
     s.type("q")
     s.wait_for("status=0")
     wait_until(lambda: not hosts.relays(), 10)
+
+
+@pytest.fixture
+def writers(hosts, build_dir, tmp_path):
+    """Starts a relay on each host that writes to a server."""
+    started = []
+
+    def start(url, job):
+        for name in ("n0", "n1"):
+            pid = (hosts.folder / f"{name}.pid").read_text()
+            words = ["nsenter", "-t", pid, "-p", "-m", "-u", "--", f"{build_dir}/probing", "relay", "--to", url, "--job", job]
+            env = dict(os.environ, XDG_STATE_HOME=str(tmp_path / name))  # the state of a relay belongs to its host
+            started.append(subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+def test_a_rank_of_a_database_opens(hosts, writers, clickhouse, screen, probing, probing_top, ptrace, wait_until):
+    """The ranks come from a server, and the one that is opened by a link to its host."""
+    probing("cluster", "init", clickhouse.url()).ok()
+    writers(clickhouse.url(), "far")
+    wait_until(lambda: clickhouse.ask("SELECT uniqExact(rank) FROM probing.ranks WHERE job = 'far'") == [["4"]], 60)
+    s = screen(120, 30)
+    s.shell(f"{probing_top.path} '{clickhouse.url(job='far')}' --via '{hosts.via}'; echo status=$?")
+    s.wait_for("4/4 ranks")
+    s.keys("End", "Enter")
+    s.wait_for("Stack of MainThread", timeout=30)
+    s.wait_for("wait_here")
+    s.type("[")
+    s.wait_for("rank 2 of 4")
+    s.type("[")
+    s.wait_for("rank 1 of 4")
+    s.type("p")
+    s.wait_for("4/4 ranks")
+    s.type("q")
+    s.wait_for("status=0")

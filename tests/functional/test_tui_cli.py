@@ -19,7 +19,7 @@ def test_list_keys(probing_top):
     lines = probing_top("--list-keys").ok().stdout.splitlines()
     keys = [tuple(line.split()[:2]) for line in lines]
     assert len(keys) == len(set(keys)), "a key is listed twice in a context"
-    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "targets", "menu", "export", "picker", "query", "complete", "result", "code", "names", "output", "help", "setup", "themes", "timeline", "tensors", "modules", "loader", "memory", "steps", "ranks", "stacks", "gpu"}
+    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "targets", "menu", "export", "picker", "jobs", "query", "complete", "result", "code", "names", "output", "help", "setup", "themes", "timeline", "tensors", "modules", "loader", "memory", "steps", "ranks", "stacks", "gpu"}
     assert ("threads", "q") in keys and ("stack", "Z") in keys
 
 

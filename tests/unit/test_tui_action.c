@@ -123,7 +123,8 @@ static void test_rows_are_complete(void **state) {
         assert_in_range(text_width(d->help), 1, 57);
     }
     for (int a = ACTION_NONE + 1; a < ACTION_COUNT; a++)
-        assert_true(seen[a] || a == ACTION_SHOW_PICKER); /* with that one the program begins */
+        /* with these the program begins */
+        assert_true(seen[a] || a == ACTION_SHOW_PICKER || a == ACTION_SHOW_JOB_PICKER);
 }
 
 /* A line of the settings file names one row: an action's name is there once in a context. */
@@ -187,6 +188,7 @@ static const char *keys_to(int context) {
     switch (context) {
     case CONTEXT_THREADS:
     case CONTEXT_PICKER:
+    case CONTEXT_JOB_PICKER:
         return "";
     case CONTEXT_STACK:
         return "Enter";
@@ -216,8 +218,9 @@ static void test_every_key_is_dispatched(void **state) {
     for (int c = 0; c < CONTEXT_COUNT; c++)
         for (const struct action_def *d = action_table(); d->action; d++)
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
-                struct app *a =
-                    c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
+                struct app *a = c == CONTEXT_PICKER       ? fixture_picker(false)
+                                : c == CONTEXT_JOB_PICKER ? job_fixture_picker(false)
+                                                          : fixture_app(FIXTURE_NORMAL, 3, false);
                 if (c == CONTEXT_RANKS || c == CONTEXT_STACKS)
                     job_fixture_give(a, JOB_FIXTURE_HUNG);
                 fixture_press(a, keys_to(c));

@@ -25,6 +25,7 @@
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
+#include "unit/tui_job.h"
 
 static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
     struct model_snapshot s;
@@ -407,6 +408,51 @@ static void test_picker_filters_what_comes_later(void **state) {
     app_free(a);
 }
 
+static void test_job_picker(void **state) {
+    struct app *a = job_fixture_picker(false);
+    struct err why = {ERR_ATTACH, "no server answers at db.example:8123"};
+    (void)state;
+    assert_shows(a, "Which job of clickhouse://db.example/probing?");
+    assert_shows(a, "Jobs 4");
+    assert_true(fake_host_take().list_jobs);
+    /* the newest first; those that are known stay while there are no others */
+    assert_shows(a, "llama-70b-c4f2");
+    app_take_jobs(a, NULL, &why);
+    assert_shows(a, "no server answers");
+    assert_shows(a, "llama-70b-c4f2");
+    struct engine_jobs jobs = job_fixture_jobs();
+    app_take_jobs(a, &jobs, NULL);
+    assert_hides(a, "no server answers");
+    fixture_press(a, "\\ \"ended Enter");
+    assert_hides(a, "llama");
+    assert_shows(a, "Jobs 2 of 4");
+    fixture_press(a, "A g y");
+    assert_string_equal(fake_host.text, "train.py-77aa");
+    fixture_press(a, "r");
+    assert_true(fake_host_take().list_jobs);
+    fixture_press(a, "Enter");
+    assert_string_equal(fake_host_take().job, "clickhouse://db.example/probing?job=train.py-77aa");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_ranks);
+    assert_shows(a, "train.py-77aa");
+    assert_int_equal(app_exit_status(a), 0);
+    app_free(a);
+}
+
+/* Nothing is there yet, or at all. */
+static void test_job_picker_without_jobs(void **state) {
+    struct app_config config = {.job_server = "clickhouse://db.example/probing", .host = fake_host_begin()};
+    struct engine_jobs none = {.n = 0};
+    struct app *a = app_new(&config);
+    (void)state;
+    app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
+    assert_shows(a, "looking ...");
+    fixture_press(a, "Enter j /");
+    app_take_jobs(a, &none, NULL);
+    fixture_press(a, "Esc");
+    assert_shows(a, "no job has rows of the last 30 days");
+    app_free(a);
+}
+
 static void test_picker(void **state) {
     struct app *a = fixture_picker(false);
     (void)state;
@@ -627,6 +673,8 @@ int main(void) {
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_help_is_a_page_first),
         cmocka_unit_test(test_help_fits),
+        cmocka_unit_test(test_job_picker),
+        cmocka_unit_test(test_job_picker_without_jobs),
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_picker_filters_what_comes_later),
         cmocka_unit_test(test_ages),

@@ -114,7 +114,7 @@ static void test_all_screens_are_listed(void **state) {
 }
 
 /* Below the least size it says so, and what would do. */
-/* Whoever holds the job's threads: whatever is looked at, it says so. The choice of a process looks at none. */
+/* Whoever holds the job's threads: whatever is looked at, it says so. The choice of a process, or of a job, looks at none. */
 static void test_held_is_said_everywhere(void **state) {
     struct model_debugger hold = {
         .what = "pause", .state = "held", .address = "127.0.0.1:3344", .pid = 88, .left_s = 212};
@@ -124,7 +124,7 @@ static void test_held_is_said_everywhere(void **state) {
         struct app *a = matrix_make(r, MATRIX_NORMAL, false);
         app_take_status(a, &s);
         print_message("%s\n", r->symbol);
-        if (r->screen == &screen_picker)
+        if (r->screen == &screen_picker || r->screen == &screen_job_picker)
             fixture_hides(a, 24, 80, "PAUSED by");
         else {
             fixture_shows(a, 24, 80, "PAUSED by process 88: pdb at 127.0.0.1:3344, 212 s left");

@@ -28,6 +28,7 @@
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
+#include "unit/tui_job.h"
 #include "unit/tui_samples.h"
 #include "unit/tui_sql.h"
 #include "unit/tui_tables.h"
@@ -205,6 +206,7 @@ static void happen(struct walk *w) {
 static void walk_once(uint64_t seed, int events) {
     struct walk w = {.random = seed, .kind = FIXTURE_NORMAL, .step = 3};
     w.app = roll(&w, 8) == 0   ? fixture_picker(false)
+            : roll(&w, 8) == 0 ? job_fixture_picker(false)
             : roll(&w, 3) == 0 ? sql_fixture_app(roll(&w, 2) == 0)
                                : fixture_app(w.kind, 3, roll(&w, 2) == 0);
     assert_non_null(w.app);

@@ -17,6 +17,7 @@ static void fake_host_list_themes(void *arg) { ((struct fake_host *)arg)->asked.
 static void fake_host_save_settings(void *arg) { ((struct fake_host *)arg)->asked.save_settings = true; }
 static void fake_host_read_source(void *arg) { ((struct fake_host *)arg)->asked.read_source = true; }
 static void fake_host_list_processes(void *arg) { ((struct fake_host *)arg)->asked.list_processes = true; }
+static void fake_host_list_jobs(void *arg) { ((struct fake_host *)arg)->asked.list_jobs = true; }
 static void fake_host_cancel_query(void *arg) { ((struct fake_host *)arg)->asked.cancel_query = true; }
 static void fake_host_cancel_magic(void *arg) { ((struct fake_host *)arg)->asked.cancel_magic = true; }
 
@@ -166,6 +167,7 @@ const struct app_host *fake_host_begin(void) {
         .edit = fake_host_edit,
         .read_source = fake_host_read_source,
         .list_processes = fake_host_list_processes,
+        .list_jobs = fake_host_list_jobs,
         .attach = fake_host_attach,
         .show_target = fake_host_show_target,
         .open_diff = fake_host_open_diff,

@@ -14,7 +14,8 @@
 
 /* What was asked for since it was last taken. */
 struct fake_asked {
-    bool quit, suspend, repaint, set_mouse, list_themes, save_settings, copy, write, edit, list_processes;
+    bool quit, suspend, repaint, set_mouse, list_themes, save_settings, copy, write, edit, list_processes,
+        list_jobs;
     bool snapshot, status, interrupt, disarm, read_source, cancel_query, cancel_magic;
     char theme[SETTINGS_TEXT]; /* "" none */
     char history[64];          /* opened last */

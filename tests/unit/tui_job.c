@@ -16,6 +16,7 @@
 #include "tui/core/app_job.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
+#include "tui/core/screen.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 
@@ -236,5 +237,35 @@ struct app *job_fixture_app(enum job_fixture kind, const char *keys, bool ascii)
     app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
     job_fixture_give(a, kind);
     fixture_press(a, keys);
+    return a;
+}
+
+struct engine_jobs job_fixture_jobs(void) {
+    static const struct engine_jobs_item items[] = {
+        {"llama-70b-c4f2", "ada", 1024, 128, FIXTURE_EPOCH_S - 3 * 86400.0, FIXTURE_EPOCH_S - 1, true},
+        {"train.py-77aa", "bob", 8, 1, FIXTURE_EPOCH_S - 600, FIXTURE_EPOCH_S - 2, true},
+        {"train.py-\xe8\xa8\x93\xe7\xb7\xb4-with-a-name-that-goes-on-and-on-and-on-until-it-is-cut", "ada",
+         16, 2, FIXTURE_EPOCH_S - 90000, FIXTURE_EPOCH_S - 82800, false},
+        {"sweep-12", "", -1, 1, FIXTURE_EPOCH_S - 200000, FIXTURE_EPOCH_S - 199990, false},
+    };
+    struct engine_jobs jobs = {.items = calloc(1, sizeof items), .n = sizeof items / sizeof *items};
+    assert_non_null(jobs.items);
+    memcpy(jobs.items, items, sizeof items);
+    return jobs;
+}
+
+struct app *job_fixture_picker(bool ascii) {
+    struct app_config config = {.ascii = ascii,
+                                .delay_s = 0.25,
+                                .is_utf8 = !ascii,
+                                .mouse = true,
+                                .job_server = "clickhouse://db.example/probing",
+                                .screen = &screen_ranks,
+                                .host = fake_host_begin()};
+    struct app *a = app_new(&config);
+    struct engine_jobs jobs = job_fixture_jobs();
+    assert_non_null(a);
+    app_set_time(a, FIXTURE_NOW_S, FIXTURE_EPOCH_S);
+    app_take_jobs(a, &jobs, NULL);
     return a;
 }

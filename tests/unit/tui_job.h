@@ -5,6 +5,7 @@
 #ifndef TESTS_TUI_JOB_H
 #define TESTS_TUI_JOB_H
 
+#include "client/fleet/engine_jobs.h"
 #include "tui/core/app.h"
 #include "tui/model/job_shot.h"
 
@@ -22,6 +23,12 @@ struct job_shot *job_fixture(enum job_fixture kind);
 
 /* The same with its verdict given to an app that watches them. */
 void job_fixture_give(struct app *a, enum job_fixture kind);
+
+/* Jobs of a database: two that run, two that have ended, one of which little is known. */
+struct engine_jobs job_fixture_jobs(void);
+
+/* An app in which one of them is to be chosen. */
+struct app *job_fixture_picker(bool ascii);
 
 /* An app in which no process is open, on the screen that a key opens. */
 struct app *job_fixture_app(enum job_fixture kind, const char *keys, bool ascii);

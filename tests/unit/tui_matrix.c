@@ -90,6 +90,17 @@ static struct app *matrix_make_picker(enum matrix_state state, bool ascii) {
     return a;
 }
 
+static struct app *matrix_make_job_picker(enum matrix_state state, bool ascii) {
+    struct app *a = job_fixture_picker(ascii);
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, "\\ \"ended Enter j");
+    if (state == MATRIX_EMPTY) {
+        struct engine_jobs none = {.n = 0};
+        app_take_jobs(a, &none, NULL);
+    }
+    return a;
+}
+
 static struct app *matrix_make_sql(enum matrix_state state, bool ascii) {
     struct app *a = sql_fixture_app(ascii);
     assert_non_null(a);
@@ -275,6 +286,8 @@ static const struct matrix_row matrix_known[] = {
     {SCREEN(stacks), NULL, "\\", 0, matrix_make_stacks},
     {SCREEN(picker), "", "\\",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
+    {SCREEN(job_picker), "", "\\",
+     MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_job_picker},
     {SCREEN(setup), NULL, "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},
     {SCREEN(themes), NULL, "/",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_themes},

@@ -27,6 +27,7 @@
 #define TRAINING (MODULES | STEPS | OVERVIEW)
 #define PANES (THREADS | TOP)
 #define VIEWS ACTION_VIEWS
+#define JOBS ACTION_IN(CONTEXT_JOB_PICKER)
 #define TABLES (THREADS | ACTION_IN(CONTEXT_PICKER))
 #define EDIT ACTION_IN(CONTEXT_SQL)
 #define COMPLETE ACTION_IN(CONTEXT_SQL_COMPLETE)
@@ -88,9 +89,11 @@ static const struct action_def action_fixed[] = {
      "close the help and do the selected entry"},
     {ACTION_ATTACH, "attach", ACTION_IN(CONTEXT_PICKER), {"Enter"}, "Attach", 0,
      "attach to the selected process, or to all that are tagged"},
+    {ACTION_OPEN_JOB, "open-job", JOBS | ROW, {"Enter"}, "Open", 0, "show the ranks of the job"},
     {ACTION_SEARCH, "search", ALL & ~UNSEARCHED & ~EXPORT, {"/", "F3"}, "Search", 2, "search; a|b finds either, capitals are exact"},
     {ACTION_SEARCH_NEXT, "search-next", ALL & ~UNSEARCHED & ~EXPORT, {"n"}, NULL, 0, "next match"},
     {ACTION_SEARCH_PREV, "search-previous", ALL & ~UNSEARCHED & ~EXPORT, {"N", "S-F3"}, NULL, 0, "previous match"},
+    {ACTION_FILTER, "filter", JOBS, {"\\", "F4"}, "Filter", 3, "jobs that match by name, user or state; !x hides them"},
     {ACTION_FILTER, "filter", TABLES, {"\\", "F4"}, "Filter", 3,
      "show rows that match by name, id or stack; !x hides them"},
     {ACTION_FILTER, "filter", TOP, {"\\", "F4"}, "Filter", 3,
@@ -116,11 +119,11 @@ static const struct action_def action_fixed[] = {
      "rank:0-63, host:gpu1, class:3fa2, late, or text; !x hides"},
     {ACTION_FILTER, "filter", STACKS, {"\\", "F4"}, "Filter", 3,
      "rows with a call that matches, or with rank:5; !x hides"},
-    {ACTION_REFRESH, "refresh", TABLES, {"r"}, "Refresh", 9, "read everything again now"},
+    {ACTION_REFRESH, "refresh", TABLES | JOBS, {"r"}, "Refresh", 9, "read everything again now"},
     {ACTION_REFRESH, "refresh", TREES, {"r"}, "Refresh", 8, "read the table again now; its cost is shown above"},
-    {ACTION_SORT_NEXT, "sort-next", TABLES | TOP | SHEETS | RANKS, {"F6", ">"}, "Sort", 4, "sort by the next column"},
-    {ACTION_SORT_PREV, "sort-previous", TABLES | TOP | SHEETS | RANKS, {"<"}, NULL, 0, "sort by the previous column"},
-    {ACTION_SORT_INVERT, "sort-invert", TABLES | TOP | SHEETS | RANKS, {"I"}, NULL, 0, "reverse the order"},
+    {ACTION_SORT_NEXT, "sort-next", TABLES | JOBS | TOP | SHEETS | RANKS, {"F6", ">"}, "Sort", 4, "sort by the next column"},
+    {ACTION_SORT_PREV, "sort-previous", TABLES | JOBS | TOP | SHEETS | RANKS, {"<"}, NULL, 0, "sort by the previous column"},
+    {ACTION_SORT_INVERT, "sort-invert", TABLES | JOBS | TOP | SHEETS | RANKS, {"I"}, NULL, 0, "reverse the order"},
     {ACTION_SORT_CPU, "sort-cpu", TABLES, {"P"}, NULL, 0, "sort by CPU%, busiest first"},
     {ACTION_SLOWER, "slower", VIEWS, {"F7", "{"}, "Slower", 13, "ask for fewer snapshots a second"},
     {ACTION_FASTER, "faster", VIEWS, {"F8", "}"}, "Faster", 12, "ask for more snapshots a second"},
@@ -128,6 +131,9 @@ static const struct action_def action_fixed[] = {
      "freeze the view, recording continues; again: the latest"},
     {ACTION_HISTORY_OLDER, "older", FRAMES, {","}, NULL, 0, "freeze the view and step back: the snapshot before"},
     {ACTION_HISTORY_OLDER, "older", RANKS | STACKS, {","}, NULL, 0, "freeze the view and step back; :at TIME goes to one"},
+    {ACTION_HISTORY_OLDER, "older", STEPS, {","}, NULL, 0, "the moment before, for a job in a database; :at TIME"},
+    {ACTION_HISTORY_OLDER, "older", OVERVIEW, {","}, NULL, 0, "the moment before, when it shows all ranks; :at TIME"},
+    {ACTION_HISTORY_NEWER, "newer", STEPS | OVERVIEW, {"."}, NULL, 0, "the moment after; Z: the latest"},
     {ACTION_HISTORY_NEWER, "newer", RANKS | STACKS, {"."}, NULL, 0, "the moment after; End or Z: the latest"},
     {ACTION_HISTORY_NEWER, "newer", FRAMES, {"."}, NULL, 0, "the snapshot after; End or Z: the latest"},
     {ACTION_FOCUS, "focus", PANES | TREES, {"o"}, "Pane", 6, "go to the other pane"},
@@ -253,7 +259,7 @@ static const struct action_def action_fixed[] = {
     {ACTION_HIDE_IDLE, "hide-idle", TIMELINE, {"i"}, "Idle", 5,
      "toggle threads that did not run in the time shown"},
     {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"H"}, NULL, 0, "toggle threads without Python"},
-    {ACTION_SHOW_ALL, "show-all", TABLES | TOP | LOG | SHEETS | RANKS | STACKS | ACTION_IN(CONTEXT_TARGETS), {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
+    {ACTION_SHOW_ALL, "show-all", TABLES | JOBS | TOP | LOG | SHEETS | RANKS | STACKS | ACTION_IN(CONTEXT_TARGETS), {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
     {ACTION_SHOW_ALL, "show-all", FLAME, {"A"}, NULL, 0, "show all: no filter, zoom or thread, all time"},
     {ACTION_SHOW_ALL, "show-all", TIMELINE, {"A"}, NULL, 0, "show all: no filter, nothing hidden, all time"},
     {ACTION_UP, "up", ALL & ~FLAME, {"Up", "k", "ctrl-p"}, NULL, 0, "up"},
@@ -366,10 +372,11 @@ static const struct action_def action_fixed[] = {
      "copy FILE:LINE FUNCTION; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", SHEET | ROW, {"y"}, NULL, 0, "copy the value; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", PROCESSES | ROW, {"y"}, NULL, 0, "copy its pid; within tmux: set-clipboard on"},
+    {ACTION_COPY, "copy", JOBS | ROW, {"y"}, NULL, 0, "copy its name; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", TREES | ROW, {"y"}, NULL, 0, "copy its name; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", STEPS | ROW, {"y"}, NULL, 0, "copy its number; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", RANKS | STACKS | ROW, {"y"}, NULL, 0, "copy the numbers of its ranks"},
-    {ACTION_COPY_ROW, "copy-row", SHEETS | PROCESSES | RANKS | STACKS | ROW, {"Y"}, NULL, 0, "copy the row as text"},
+    {ACTION_COPY_ROW, "copy-row", SHEETS | PROCESSES | JOBS | RANKS | STACKS | ROW, {"Y"}, NULL, 0, "copy the row as text"},
     {ACTION_COPY, "copy", OUTPUT, {"y"}, NULL, 0, "copy the last result"},
     {ACTION_COPY_ROW, "copy-all", OUTPUT, {"Y"}, NULL, 0, "copy all messages"},
     {ACTION_COPY, "copy", LOG | ROW, {"y"}, NULL, 0, "copy the entry; within tmux: set-clipboard on"},

@@ -205,6 +205,7 @@ const struct app_host app_host_none = {
     .edit = app_host_edit,
     .read_source = app_host_do,
     .list_processes = app_host_do,
+    .list_jobs = app_host_do,
     .attach = app_host_attach,
     .show_target = app_host_show_target,
     .open_diff = app_host_take_name,

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "client/fleet/engine_jobs.h"
 #include "client/history.h"
 #include "client/repl/magic.h"
 #include "client/repl/repl_engine.h"
@@ -87,6 +88,7 @@ struct app_host {
 
     /* --- targets --- */
     void (*list_processes)(void *arg); /* answered by app_take_processes */
+    void (*list_jobs)(void *arg);      /* of config.job_server; answered by app_take_jobs */
     /* `host`: where the process is; NULL: here. Answered by app_attach_done */
     void (*attach)(void *arg, pid_t pid, const char *host);
     void (*show_target)(void *arg, int target); /* by its number in app->targets */
@@ -144,6 +146,7 @@ struct app_config {
     bool mouse;
     const char *filter;              /* at the start; NULL: none */
     bool pick;                       /* start by choosing a process */
+    const char *job_server;          /* start by choosing a job of this database; NULL: no */
     const char *job;                 /* a job to watch from the start; NULL: none */
     const char *job_filter;          /* of its ranks; NULL: all */
     bool job_is_closed;              /* its ranks cannot be opened: there is no way to their hosts */
@@ -258,6 +261,13 @@ struct app_job {
     struct tags tags; /* tagged ranks: their number, from 1 */
     char filter[256]; /* for Ranks, from another screen or the command line; "": none */
     struct app_job_offer offer;
+};
+
+/* The jobs of a database, to choose one. */
+struct app_jobs {
+    struct engine_jobs list;
+    bool is_known;    /* it was read at least once */
+    struct err error; /* why the newest list is not there; ERR_OK: it is */
 };
 
 /* ---- tables ---- */
@@ -450,9 +460,10 @@ struct app {
     bool has_processes;
     char hidden[160]; /* why some are missing; "": unknown */
     double began_s;   /* when the last attach began; 0: unknown */
-    pid_t attaching;  /* > 0: an attach is under way */
-    pid_t pid;        /* of the target, as seen from here; 0: unknown */
-    pid_t came_from;  /* > 0: the target is a child that was opened from this process */
+    struct app_jobs jobs;
+    pid_t attaching; /* > 0: an attach is under way */
+    pid_t pid;       /* of the target, as seen from here; 0: unknown */
+    pid_t came_from; /* > 0: the target is a child that was opened from this process */
 
     char themes[APP_MAX_THEMES][THEME_MAX_NAME]; /* their names */
     size_t n_themes;

@@ -355,7 +355,7 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
 bool app_draw_banner(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
     bool of_job = job_state_is_shown_by(a, app_screen_tab(a));
-    if (a->screens[0].def == &screen_picker)
+    if (app_screen_is_choice(a))
         return false;
     if (job_state_is_alone(a)) {
         if (of_job)

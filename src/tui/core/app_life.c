@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/engine/engine_address.h"
 #include "tui/core/app.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_debug.h"
@@ -53,7 +54,9 @@ struct app *app_new(const struct app_config *config) {
     command_line_init(&a->command);
     row_actions_init(&a->row_actions);
     a->row_actions.readonly = config->readonly;
-    app_screen_push(a, config->pick ? &screen_picker : &screen_threads);
+    app_screen_push(a, config->pick         ? &screen_picker
+                       : config->job_server ? &screen_job_picker
+                                            : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);
         return NULL;
@@ -64,7 +67,7 @@ struct app *app_new(const struct app_config *config) {
         snprintf(a->job.filter, sizeof a->job.filter, "%s", config->job_filter);
     if (config->tour)
         tour_begin(a);
-    else if (!config->pick)
+    else if (!app_screen_is_choice(a))
         app_life_open_first_screen(a);
     if (config->diff)
         a->host.open_diff(a->host.arg, config->diff);
@@ -77,6 +80,7 @@ void app_free(struct app *a) {
     a->host = app_host_none; /* it may be gone */
     app_screen_drop_all(a);
     target_list_free(a->processes, a->n_processes);
+    engine_jobs_fini(&a->jobs.list);
     targets_fini(a);
     job_state_fini(&a->job);
     data_fini(&a->data);
@@ -98,7 +102,7 @@ int app_exit_status(const struct app *a) {
     return data_is_over(&a->data) && !a->config.job ? ERR_LOST : 0;
 }
 
-/* ---- a process that was chosen ---- */
+/* ---- what was chosen ---- */
 
 void app_attach_done(struct app *a, const struct err *why) {
     a->attaching = 0;
@@ -114,6 +118,20 @@ void app_attach_done(struct app *a, const struct err *why) {
     a->message[0] = '\0';
     app_screen_drop_all(a);
     app_screen_push(a, &screen_threads);
+    app_life_open_first_screen(a);
+}
+
+void app_choose_job(struct app *a, const char *name) {
+    char target[sizeof a->job.target];
+    struct err e;
+    if (engine_address_name_job(a->config.job_server, name, target, sizeof target, &e) != 0) {
+        app_message(a, true, "%s", e.text);
+        return;
+    }
+    app_screen_drop_all(a);
+    app_screen_push(a, &screen_threads);
+    app_job_watch(a, target);
+    a->config.job = a->job.target;
     app_life_open_first_screen(a);
 }
 

@@ -94,6 +94,11 @@ bool app_screen_is_offered(const struct app *a, const struct screen_def *def) {
     return true;
 }
 
+bool app_screen_is_choice(const struct app *a) {
+    const struct screen_def *first = a->screens[0].def;
+    return first == &screen_picker || first == &screen_job_picker;
+}
+
 const struct screen_def *app_screen_tab(const struct app *a) {
     for (int i = a->n_screens - 1; i >= 0; i--)
         if (a->screens[i].def->is_tab)

@@ -18,6 +18,9 @@ void app_screen_drop_all(struct app *a);
 /* Can it be opened? Screens that change the job are not offered if that is refused. */
 bool app_screen_is_offered(const struct app *a, const struct screen_def *def);
 
+/* Is a process or a job to be chosen first? Then there are no tabs, and nothing is said of a target. */
+bool app_screen_is_choice(const struct app *a);
+
 /* The tab that is shown, or that is below what is shown; NULL: there is none. */
 const struct screen_def *app_screen_tab(const struct app *a);
 

@@ -87,6 +87,18 @@ void app_take_children(struct app *a, struct children_list *l) {
     app_screen_update_all(a);
 }
 
+void app_take_jobs(struct app *a, struct engine_jobs *jobs, const struct err *why) {
+    struct app_jobs *j = &a->jobs;
+    j->error = why ? *why : (struct err){.code = ERR_OK};
+    if (jobs) {
+        engine_jobs_fini(&j->list);
+        j->list = *jobs;
+        *jobs = (struct engine_jobs){.n = 0};
+        j->is_known = true;
+    }
+    app_screen_update_all(a);
+}
+
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden) {
     target_list_free(a->processes, a->n_processes);
     a->processes = list;
@@ -235,7 +247,7 @@ bool app_wants_phases(const struct app *a) {
 bool app_needs_tick(const struct app *a) {
     if (app_query_needs_tick(a) || app_repl_needs_tick(a))
         return true;
-    if (a->n_screens && a->screens[0].def == &screen_picker)
+    if (a->n_screens && app_screen_is_choice(a))
         return false;
     if (data_is_over(&a->data) || data_is_recorded(&a->data))
         return false; /* the status line has the time of the last snapshot, not its age */

@@ -32,6 +32,9 @@ void app_take_children(struct app *a, struct children_list *l);
  * are. */
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);
 
+/* The jobs of a database, taken over; or why they could not be read: then those before stay. */
+void app_take_jobs(struct app *a, struct engine_jobs *jobs, const struct err *why);
+
 /* Names of the available themes, copied. */
 void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n);
 

@@ -41,7 +41,7 @@ static bool header_is_of_job(const struct app *app) {
 }
 
 int header_rows(const struct app *app, int screen_rows) {
-    if (app->screens[0].def == &screen_picker || app->folded)
+    if (app_screen_is_choice(app) || app->folded)
         return 1;
     if (header_is_of_job(app))
         return 2;
@@ -363,7 +363,7 @@ static void header_state(const struct app *a, struct grid *g, struct rect area, 
 }
 
 void header_draw(const struct app *app, struct grid *g, struct rect area) {
-    if (app->screens[0].def == &screen_picker) {
+    if (app_screen_is_choice(app)) {
         grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
         return;
     }

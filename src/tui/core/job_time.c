@@ -85,9 +85,16 @@ void job_time_put_text(const struct app *a, char *buf, size_t cap) {
 }
 
 bool job_time_act(struct app *a, enum action action) {
-    if (!job_time_is_shown(a))
+    const struct screen_def *top = app_screen_top(a)->def;
+    bool steps = action == ACTION_HISTORY_OLDER || action == ACTION_HISTORY_NEWER;
+    bool is_shown = job_time_is_shown(a);
+    if (!is_shown && steps && (top == &screen_steps || top == &screen_overview)) {
+        app_message(a, false, "this screen keeps no earlier moments; jobs in a database have them");
+        return true;
+    }
+    if (!is_shown)
         return false;
-    if (action == ACTION_HISTORY_OLDER || action == ACTION_HISTORY_NEWER)
+    if (steps)
         job_time_step(a, action == ACTION_HISTORY_OLDER ? -1 : 1);
     else if (action == ACTION_END && a->job.frozen)
         app_set_paused(a, false);

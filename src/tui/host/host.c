@@ -456,6 +456,8 @@ void host_do_noted(struct host *r) {
             host_switch(r, n->show_target);
         if ((what & HOST_LIST_PROCESSES) && r->lister)
             host_list(r);
+        if (what & HOST_LIST_JOBS)
+            host_list_jobs(r);
     }
 }
 
@@ -712,6 +714,8 @@ static void host_app_read_source(void *arg) {
 
 static void host_app_list_processes(void *arg) { host_note(arg, HOST_LIST_PROCESSES); }
 
+static void host_app_list_jobs(void *arg) { host_note(arg, HOST_LIST_JOBS); }
+
 static void host_app_attach(void *arg, pid_t pid, const char *host) {
     struct host *r = arg;
     r->noted.attach = pid;
@@ -824,6 +828,7 @@ static const struct app_host host_app = {
     .edit = host_app_edit,
     .read_source = host_app_read_source,
     .list_processes = host_app_list_processes,
+    .list_jobs = host_app_list_jobs,
     .attach = host_app_attach,
     .show_target = host_app_show_target,
     .open_diff = host_app_open_diff,
@@ -881,7 +886,10 @@ static int host_init(struct host *r, struct err *e) {
     r->theme = (struct host_theme){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
     host_theme_begin(&r->theme, &r->config->term, r->config->themes, r->config->warnings);
-    if (!r->config->address && r->config->app.job) { /* the user opens a rank */
+    const struct app_config *start = &r->config->app;
+    if (start->job_server && host_open_jobs(r, e) != 0)
+        return -1;
+    if (!r->config->address && (start->job || start->job_server)) { /* the user opens a rank */
         host_open_term(r);
         host_do_noted(r);
         return 0;
@@ -919,6 +927,7 @@ static void host_fini(struct host *r) {
     loop_unwatch(r->listed);
     host_theme_end(&r->theme);
     lister_free(r->lister);
+    job_lister_free(r->job_lister);
     loop_timer_free(r->paint);
     loop_timer_free(r->open);
     loop_timer_free(r->tick);

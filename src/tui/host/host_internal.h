@@ -9,6 +9,7 @@
 #include "client/session/children.h"
 #include "client/loop.h"
 #include "tui/host/attach.h"
+#include "tui/workers/job_lister.h"
 #include "tui/workers/lister.h"
 #include "tui/host/host_diff.h"
 #include "tui/host/host_job.h"
@@ -49,6 +50,7 @@ enum host_note {
     HOST_DEBUG = 1024,
     HOST_WATCH_JOB = 2048,
     HOST_QUERY_JOB = 4096,
+    HOST_LIST_JOBS = 8192,
 };
 
 struct host_noted {
@@ -77,8 +79,9 @@ struct host {
     struct host_target targets[TARGETS_MAX]; /* if there are several: the sessions belong to them */
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
-    struct lister *lister;     /* of processes; NULL: the command line named a target */
-    struct children *children; /* of the target */
+    struct lister *lister;         /* of processes; NULL: the command line named a target */
+    struct job_lister *job_lister; /* NULL: no job of a database is to be chosen */
+    struct children *children;     /* of the target */
     enum children_pace children_pace;
     struct attach attach;
     struct host_query query;
@@ -164,6 +167,10 @@ void host_close_targets(struct host *r);
 void host_list(struct host *r);
 void host_on_listed(void *arg);
 void host_on_list(void *arg);
+
+/* The same of the jobs of a database; 0, or -1 with the error. */
+int host_open_jobs(struct host *r, struct err *e);
+void host_list_jobs(struct host *r);
 
 /* Attach to a process and show it. */
 /* `host`: where it is; "": here. */

@@ -13,11 +13,13 @@
 
 #include "tui/core/app_life.h"
 #include "tui/core/app.h"
+#include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
 #include "tui/core/targets.h"
 #include "tui/host/host.h"
 
-#define HOST_LIST_US 3000000ULL /* between two lists of processes */
+#define HOST_LIST_US 3000000ULL  /* between two lists of processes */
+#define HOST_JOBS_US 15000000ULL /* and after one of jobs: the server sums over a month of rows */
 
 /* ---- sessions with several targets ---- */
 
@@ -226,11 +228,49 @@ void host_on_listed(void *arg) {
 
 void host_on_list(void *arg) {
     struct host *r = arg;
+    if (r->job_lister) {
+        if (app_screen_is_choice(r->app))
+            host_list_jobs(r);
+        return;
+    }
     if (r->session || r->attach.helper)
         return;
     host_list(r);
     host_want_paint(r);
 }
+
+/* ---- choosing a job of a database ---- */
+
+void host_list_jobs(struct host *r) {
+    struct err e;
+    if (job_lister_start(r->job_lister, &e) == 0)
+        return;
+    app_take_jobs(r->app, NULL, &e);
+    loop_timer_set(r->list, HOST_JOBS_US);
+    host_want_paint(r);
+}
+
+static void host_on_jobs(void *arg) {
+    struct host *r = arg;
+    struct engine_jobs jobs;
+    struct err e;
+    int rc = job_lister_take(r->job_lister, &jobs, &e);
+    if (rc != 0)
+        app_take_jobs(r->app, rc > 0 ? &jobs : NULL, rc > 0 ? NULL : &e);
+    loop_timer_set(r->list, HOST_JOBS_US);
+    host_set_time(r);
+    host_do_noted(r);
+    host_want_paint(r);
+}
+
+int host_open_jobs(struct host *r, struct err *e) {
+    r->job_lister = job_lister_new(r->config->app.job_server, e);
+    if (r->job_lister)
+        r->listed = loop_watch_fd(r->loop, job_lister_fd(r->job_lister), host_on_jobs, r, e);
+    return r->listed ? 0 : -1;
+}
+
+/* ---- attaching ---- */
 
 /* One of several that were chosen together becomes a target; the first one is shown. */
 static int host_take_chosen(struct host *r, const struct target_address *addr, struct err *e) {

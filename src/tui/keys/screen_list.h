@@ -35,6 +35,7 @@
     SCREEN(STACKS, stacks)     /* their stacks as one tree */             \
     SCREEN(TARGETS, targets)   /* several targets, to switch between */   \
     SCREEN(PICKER, picker)     /* choice of a process */                  \
+    SCREEN(JOB_PICKER, job_picker) /* choice of a job in a database */    \
     SCREEN(HELP, help)         /* keys and commands */                    \
     SCREEN(MENU, menu)         /* what can be done with a row */          \
     SCREEN(EXPORT, export)     /* what is shown, to a file */             \

@@ -174,7 +174,8 @@ const struct screen_def screen_menu = {
     .title = "Menu",
     .opens = {{ACTION_SHOW_MENU,
                "menu",
-               ACTION_VIEWS | ACTION_IN(CONTEXT_LOG) | ACTION_IN(CONTEXT_PICKER) | ACTION_IN(CONTEXT_TARGETS),
+               ACTION_VIEWS | ACTION_IN(CONTEXT_LOG) | ACTION_IN(CONTEXT_PICKER) |
+                   ACTION_IN(CONTEXT_JOB_PICKER) | ACTION_IN(CONTEXT_TARGETS),
                {"m", "F9"},
                NULL,
                0,
