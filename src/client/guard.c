@@ -23,11 +23,14 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 
-#define GUARD_POLL_MS 20                      /* between two checks for signals */
-#define GUARD_STOP_NS (3 * CLOCK_NS_PER_S)    /* to undo its work, once asked to end */
+#define GUARD_POLL_MS 20                   /* between two checks for signals */
+#define GUARD_STOP_NS (3 * CLOCK_NS_PER_S) /* to undo its work, once asked to end */
+/* longer for a child that runs or waits for a CPU: it is slow on a busy machine, and not stuck */
+#define GUARD_BUSY_NS (6 * CLOCK_NS_PER_S)
 #define GUARD_REAP_NS (100 * CLOCK_NS_PER_MS) /* for a killed child to end */
 /* beyond the limit, for a child whose parent has died */
 #define GUARD_ALONE_S 10
+_Static_assert(GUARD_BUSY_NS + GUARD_STOP_NS < GUARD_ALONE_S * CLOCK_NS_PER_S, "its own limit is the last");
 #define GUARD_FDS_MAX 65536  /* closed one by one where the kernel has no close_range */
 #define GUARD_BLOCKED_MAX 64 /* children that are stuck at a time */
 
@@ -104,8 +107,7 @@ static void guard_remember(pid_t child, pid_t about) {
     }
 }
 
-/* Whether a killed child runs, if only to die. On a busy machine that takes time, and is not
- * being stuck. */
+/* Whether it runs or waits for a CPU; of a killed one, if only to die. */
 static bool guard_is_running(pid_t child) {
     struct procfs_stat st;
     return procfs_read_stat(child, 0, &st) == 0 && st.state == 'R';
@@ -190,7 +192,9 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
             kill(child, SIGTERM);
             until = now + GUARD_STOP_NS;
         }
-        if (now > until)
+        bool is_over = now > until && (asked || now > until + GUARD_BUSY_NS || !guard_is_running(child));
+        /* it may have ended since it was last waited for */
+        if (is_over && poll(&p, 1, 0) <= 0)
             return asked ? GUARD_INTERRUPTED : GUARD_BLOCKED;
     }
 }

@@ -77,6 +77,21 @@ static void test_held(void **state) {
     assert_int_equal(w.number, 1);
 }
 
+static void computes(void *arg) {
+    struct work *w = arg;
+    for (uint64_t began = clock_self_cpu_ns(); clock_self_cpu_ns() - began < 500 * CLOCK_NS_PER_MS;)
+        w->number++;
+    w->number = 42;
+}
+
+/* One that still computes has been kept from it by others, and is not stuck. */
+static void test_busy(void **state) {
+    struct work w = {.number = 1};
+    (void)state;
+    assert_int_equal(guard_run(computes, &w, sizeof w, 50), GUARD_DONE);
+    assert_int_equal(w.number, 42);
+}
+
 static void test_broken(void **state) {
     struct work w = {.number = 1};
     (void)state;
@@ -186,9 +201,10 @@ static void test_is_stopped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_done),        cmocka_unit_test(test_says), cmocka_unit_test(test_is_stopped),
-        cmocka_unit_test(test_dies_slowly), cmocka_unit_test(test_held), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_done),       cmocka_unit_test(test_says),
+        cmocka_unit_test(test_is_stopped), cmocka_unit_test(test_dies_slowly),
+        cmocka_unit_test(test_held),       cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_broken),     cmocka_unit_test(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
