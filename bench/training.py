@@ -214,10 +214,11 @@ def measure_train(build, python, seconds, operation_ns):
                    count(backward_ms) AS looked, avg(CASE WHEN backward_ms IS NOT NULL THEN duration_ms END) AS looked_ms
             FROM python.steps WHERE duration_ms IS NOT NULL AND timestamp > {began!r} AND timestamp <= {ended!r}""")[0]
     per_step, looks = rows["operations"] / rows["steps"], (after["told"] - before["told"]) / rows["steps"]
+    phases_pct *= rows["looked"] / rows["steps"]  # what they take while backward passes are watched
     look_us = after["us_per_call"] or 0
     return {"steps": rows["steps"], "step_ms": round(rows["ms"], 3), "operations_per_step": round(per_step, 2),
             "looked_into": rows["looked"], "looked_ms": rows["looked_ms"], "with_loss": rows["losses"],
-            "look_us": look_us, "looks_per_step": round(looks, 3), "phases_pct": phases_pct,
+            "look_us": look_us, "looks_per_step": round(looks, 3), "phases_pct": round(phases_pct, 5),
             "told_pct": round((per_step * operation_ns + 1e3 * look_us * looks) / (rows["ms"] * 1e6) * 100 + phases_pct, 5)}
 
 

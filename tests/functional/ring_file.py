@@ -94,7 +94,7 @@ class Ring:
 
 
 def folders(data_dir, pid):
-    return sorted(glob.glob(os.path.join(data_dir, f"{pid}-*")))
+    return sorted(glob.glob(os.path.join(data_dir, f"{pid}-*")), key=lambda path: int(path.rpartition("-")[2]))
 
 
 def read(folder, table):

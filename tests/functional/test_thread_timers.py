@@ -99,13 +99,19 @@ def account(j, thread, seconds, rate_hz=100, enough=lambda found: True):
     with Client(j.start()) as client:
         watch = Watch(client, rate_hz)
         watch.of(thread, 50)
-        began, cpu = time.time(), cpu_s(j.pid, tid)
-        watch.until(lambda: watch.profile.samples[-1]["timestamp"] > began + seconds and
-                    enough([s for s in watch.profile.samples if s["thread"] == thread and s["timestamp"] > began]), "the samples", seconds + 60)
-        ended, cpu = watch.profile.samples[-1]["timestamp"], cpu_s(j.pid, tid) - cpu
-        behind = time.time() - ended  # of the batch: the thread went on meanwhile
+        began = time.time()
+        clock = [(began, cpu_s(j.pid, tid))]  # with each batch: the last samples are older than the reading after them
+
+        def is_over():
+            clock.append((time.time(), cpu_s(j.pid, tid)))
+            return watch.profile.samples[-1]["timestamp"] > began + seconds and enough(
+                [s for s in watch.profile.samples if s["thread"] == thread and s["timestamp"] > began])
+        watch.until(is_over, "the samples", seconds + 60)
+        ended = watch.profile.samples[-1]["timestamp"]
     samples = [s for s in watch.profile.samples if s["thread"] == thread and s["timestamp"] > began]
-    return samples, cpu / (ended + behind - began)
+    before, after = [at for at in clock if at[0] <= ended][-1], next(at for at in clock if at[0] > ended)
+    cpu = before[1] + (after[1] - before[1]) * (ended - before[0]) / (after[0] - before[0])
+    return samples, (cpu - clock[0][1]) / (ended - began)
 
 
 @pytest.mark.timeout(120)
