@@ -428,7 +428,7 @@ rest()
 
 
 def test_a_ring_that_fills_is_read_sooner(probing, clickhouse, target, relay, wait_until, ptrace):
-    """Its rows are overwritten within seconds, and none is lost."""
+    """Its rows are overwritten within four seconds: of a reading every ten more than half would be lost."""
     schema(probing, clickhouse)
     run = target(MANY, name="many.py", env=rank_env(PROBING_MAX_MEMORY="2MB", PROBING_SAMPLE_RATE="250", PROBING_BUDGET="50"))
     name = name_of(probing, run.pid)
@@ -440,10 +440,10 @@ def test_a_ring_that_fills_is_read_sooner(probing, clickhouse, target, relay, wa
         ring = ring_file.Ring(path)
         return ring.first > 4 * len(ring.rows)
     wait_until(is_overwritten_often, 150, "a ring that was overwritten four times")
-    state = one.state()
-    assert state["rows_lost"] == 0 and state["rows_written"] > 0, state
-    rows = clickhouse.ask(f"SELECT min(row), max(row) + 1 - min(row), uniqExact(row) FROM probing.python_samples WHERE job = '{name}'")[0]
-    assert rows[1] == rows[2], rows
+    there, missing = map(int, clickhouse.ask("SELECT uniqExact(row), max(row) + 1 - min(row) - uniqExact(row) FROM probing.python_samples "
+                                             f"WHERE job = '{name}'")[0])
+    # none, unless the machine kept the relay or the server from it
+    assert there > 1000 and missing < there / 10, (there, missing)
 
 
 class Broken(Answers):
