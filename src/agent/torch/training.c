@@ -315,6 +315,18 @@ static void training_plan_backward(struct training *t, uint64_t now_ns) {
     backward_watch_turn(&t->backward, due, &now);
 }
 
+/* A collection that Python has reported. */
+static void training_put_gc(const struct training *t, const struct spans_event *e, double epoch_s,
+                            int64_t step) {
+    record_gc_event(t->record,
+                    &(struct record_gc_row){.begin_s = epoch_s + (double)(e->ns - e->gc.duration_ns) / 1e9,
+                                            .duration_ns = e->gc.duration_ns,
+                                            .step = step,
+                                            .collected = e->gc.collected,
+                                            .uncollectable = e->gc.uncollectable,
+                                            .generation = e->gc.generation});
+}
+
 void training_take(struct training *t) {
     if (!t->reports && !t->hooks.on)
         return;
@@ -327,13 +339,7 @@ void training_take(struct training *t) {
     for (; n < TRAINING_MANY_SPANS && spans_take(&e); n++) {
         int64_t step = t->reports && t->steps.tid ? t->steps.count + 1 : RING_INT_NULL;
         if (e.what == SPANS_GC)
-            record_gc_event(t->record, &(struct record_gc_row){
-                                           .begin_s = to.epoch_s + (double)(e.ns - e.gc.duration_ns) / 1e9,
-                                           .duration_ns = e.gc.duration_ns,
-                                           .step = step,
-                                           .collected = e.gc.collected,
-                                           .uncollectable = e.gc.uncollectable,
-                                           .generation = e.gc.generation});
+            training_put_gc(t, &e, to.epoch_s, step);
         else if (e.what == SPANS_VALUE)
             training_put_value(t, &e, to.epoch_s + (double)e.ns / 1e9, step);
         steps_take(&t->steps, &e, &handler);
@@ -362,9 +368,12 @@ static void training_start(struct training *t) {
     if (!t->reports)
         return;
     steps_init(&t->steps);
-    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++) /* left over from the last time */
+    /* spans that are left over from the last time are nobody's; collections may be new */
+    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++)
         if (old.what == SPANS_VALUE)
             training_put_value(t, &old, NAN, RING_INT_NULL);
+        else if (old.what == SPANS_GC)
+            training_put_gc(t, &old, clock_mono_to_epoch_s(), RING_INT_NULL);
     t->lost = spans_lost();
     steps_expect(&t->steps, t->lost);
 }
