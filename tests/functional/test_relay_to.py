@@ -251,17 +251,36 @@ def test_a_rank_that_ends_before_anything_is_written(probing, clickhouse, traine
     compare(clickhouse, trained, "python.steps", ring)
 
 
+@pytest.fixture
+def reader(probing):
+    """Starts a client that reads a job from a server, in place of the one before, which is killed if it still runs."""
+    running = []
+
+    def start(url):
+        for one in running:
+            one.kill()
+            one.wait()
+        running[:] = [subprocess.Popen([probing.path, "cluster", "verdict", url, "--watch"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)]
+    yield start
+    for one in running:
+        one.kill()
+        one.wait()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_until, ptrace):
-    """For PROBING_ENGINE_SECONDS relay and server are killed at random (tests/soak/97-engine); what the server has in the end are the steps that
-    the job has logged itself, each once."""
+def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, reader, wait_until, ptrace):
+    """For PROBING_ENGINE_SECONDS relay, server and a client that reads are killed at random (tests/soak/97-engine); what the server has in the end are
+    the steps that the job has logged itself, each once."""
     seconds, seed = float(os.environ.get("PROBING_ENGINE_SECONDS", "60")), random.randrange(1 << 30)
-    rng, kills = random.Random(seed), {"relay": 0, "server": 0}
+    rng, kills = random.Random(seed), {"relay": 0, "server": 0, "client": 0}
     print("seed", seed)
     schema(probing, clickhouse)
     one = relay(clickhouse.url(), trained.name)
     wait_until(lambda: count(clickhouse, trained) > 0, 120, "steps in the server")
+    url = clickhouse.url(job=trained.name)
+    reader(url)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         wait_for(rng.uniform(0.2, 15))
@@ -271,6 +290,8 @@ def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_u
             clickhouse.kill()
             wait_for(rng.uniform(0, 8))
             clickhouse.start()
+        elif who == "client":
+            reader(url)
         else:
             one.end(signal.SIGKILL)
             wait_for(rng.uniform(0, 3))
@@ -292,7 +313,7 @@ def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_u
     assert len({row[0] for row in there}) == len(there) and missing + int(there[0][0]) == one.state()["rows_lost"]
     with open(os.environ.get("PROBING_ENGINE_LOG", os.devnull), "a", encoding="utf-8") as log:
         log.write(f"{len(there)} steps in {seconds:g} s, each once, {missing} more were overwritten and counted; "
-                  f"killed: relay {kills['relay']} times, server {kills['server']} times\n")
+                  f"killed: " + ", ".join(f"{who} {n} times" for who, n in kills.items()) + "\n")
 
 
 def wait_for(seconds):
