@@ -395,7 +395,8 @@ def test_modules_tensors_and_loaders_are_those_of_the_job(trained):
         asked = row["sent"] - row["received"]
         assert 0 <= row["outstanding"] <= asked <= row["workers"] * row["prefetch"] and 0 <= row["ready"] <= asked, row
     for older, row in zip(loaders, loaders[1:]):
-        assert row["batches"] in (None, row["received"] - older["received"]), (older, row)
+        # counted when it was handed out, a moment after it was received
+        assert row["batches"] is None or abs(row["batches"] - (row["received"] - older["received"])) <= 1, (older, row)
     # The newest is a second old, or more where the machine has other things to do: what the job had done by then.
     rows, at = trained.sql("SELECT step, timestamp FROM python.steps ORDER BY step"), loaders[-1]["timestamp"]
     shift = steps_before_the_first(trained.steps, trained.losses()) - trained.steps[0]["step"]
