@@ -345,6 +345,41 @@ def test_rows_of_a_stranger(probing, engine):
     assert "\033" not in probing("cluster", "nodes", engine.url(job=JOB)).ok().stdout
 
 
+@pytest.mark.parametrize("jump", [7200, -7200])
+def test_clocks_that_jump(probing, engine, jump):
+    """What a host says with a clock that is hours wrong is not taken for news of now, and nobody is accused because of that."""
+    one, now = Job(engine.ask, JOB, ranks=16), time.time()
+    for second in range(6):
+        one.second(now - 26 + second)
+    for second in range(6):
+        one.silent = {1}
+        one.second(now - 6 + second)
+        one.silent = {0}
+        one.second(now + jump + second)
+    rows = probing("cluster", "ranks", engine.url(job=JOB), "--json").ok().json()["rows"]
+    assert [row["rank"] for row in rows if row["state"] == "computes"] == list(range(8))
+    assert [row["rank"] for row in rows if row["state"] == "no news"] == list(range(8, 16))
+    verdict = probing("cluster", "verdict", engine.url(job=JOB), timeout=60).ok()
+    assert verdict.stdout.startswith("MOVING") and "no news from gpu1" in verdict.stdout
+    assert "running" in probing("cluster", "nodes", engine.url()).ok().stdout
+
+
+def test_a_million_stacks(probing, engine):
+    """Each rank has another one, and there are many more that nobody has any longer. Some thousands are read, the others are not known."""
+    job_of_many, ranks = "many", 32768
+    Job(engine.ask, job_of_many, ranks=ranks).second(time.time() - 1)
+    engine.ask(f"INSERT INTO probing.stacks (day, job, stack, func, file, line) SELECT today(), '{job_of_many}', 1000 + number, [concat('f', toString(number)), "
+               "'main'], ['/a.py', '/a.py'], [toInt32(modulo(number, 1000)), 1] FROM numbers(1000000)", timeout=120)
+    engine.ask("INSERT INTO probing.ranks (day, job, rank, host, pid, created_us, row, ts, state, stack) SELECT today(), "
+               f"'{job_of_many}', toInt32(number), concat('gpu', toString(intDiv(number, 8))), 1000, 1, 1000000 + number, toFloat64(now()), 'R', "
+               f"1000 + number * 30 FROM numbers({ranks})", timeout=120)
+    rows = [json.loads(line) for line in probing("cluster", "ranks", engine.url(job=job_of_many), "--format", "ndjson", timeout=120).ok().stdout.splitlines()]
+    assert len(rows) == ranks and len({row["class_id"] for row in rows}) >= 4096
+    assert all(row["func"] in (None, f"f{row['rank'] * 30}") for row in rows)
+    stacks = probing("cluster", "stacks", engine.url(job=job_of_many), timeout=120).ok().stdout
+    assert f"{ranks} of {ranks} ranks" in stacks and "main a.py:1" in stacks and len(stacks) < 1 << 20
+
+
 SAME = ("rank", "host", "pid", "local_rank", "state", "waits_for", "class_id", "func", "file", "lineno", "agent")
 
 
