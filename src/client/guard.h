@@ -27,9 +27,9 @@ enum guard_end {
 };
 
 /* Call `work` with a copy of `arg` (`size` bytes) in a child, for at most `limit_ms`, and some
- * seconds more if it is running at the end of that, and copy the result back. The child has none of our descriptors, and takes only its own signals:
- * SIGINT, SIGTERM, SIGHUP and SIGQUIT for us wait until this returns, and the child finds a
- * SIGTERM among its pending ones. */
+ * seconds more if it is running at the end of that, and copy the result back. The child has none
+ * of our descriptors, and takes only its own signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT for us
+ * wait until this returns, and the child finds a SIGTERM among its pending ones. */
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms);
 
 /* The error line about process `pid` (0: about `path`), which has blocked a child for

@@ -4,8 +4,8 @@
  * (client/engine/engine_schema.h has the tables).
  *
  * Once a second a row for each rank; each new stack once a day; while a rank may be stuck, what a verdict is made of;
- * every ten seconds a row about this host, and at least as often the new rows of the ring tables (ring_tail.h), from where the server has
- * acknowledged them. Where the server does not answer, rows wait in the rings, and what a rank does in that time is not
+ * every ten seconds a row about this host, and at least as often the new rows of the ring tables (ring_tail.h), from
+ * where the server has acknowledged them. Where the server does not answer, rows wait in the rings, and what a rank does in that time is not
  * seen: nothing is queued. Ranks that start, end or are started again are found every five seconds. One thread.
  */
 #ifndef RELAY_RELAY_TO_H

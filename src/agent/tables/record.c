@@ -483,8 +483,8 @@ void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, 
 
 /*
  * The rows of python.gc. The collector's own counters are read once a second in which somebody ran;
- * a row has their increase for one generation since the previous row. So sums over rows equal gc.get_stats(),
- * and a collection is recorded after it has ended. While one is running the counters are left
+ * a row has their increase for one generation since the previous row. So sums over rows equal
+ * gc.get_stats(), and a collection is recorded after it has ended. While one is running the counters are left
  * for the next second, a few times, because they may be half written. While Python reports each
  * collection (gc_events) each has a row, and the counters only add rows for unreported ones. On
  * the sampler's thread.

@@ -368,11 +368,12 @@ static void training_start(struct training *t) {
     if (!t->reports)
         return;
     steps_init(&t->steps);
-    /* spans that are left over from the last time are nobody's; collections may be new */
+    /* What is left over from the last time is nobody's. Collections may have been reported before spans:
+     * those of the callback that is there now. */
     for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++)
         if (old.what == SPANS_VALUE)
             training_put_value(t, &old, NAN, RING_INT_NULL);
-        else if (old.what == SPANS_GC)
+        else if (old.what == SPANS_GC && t->hooks.gc && old.ns >= t->hooks.gc_since_ns)
             training_put_gc(t, &old, clock_mono_to_epoch_s(), RING_INT_NULL);
     t->lost = spans_lost();
     steps_expect(&t->steps, t->lost);

@@ -168,7 +168,7 @@ void host_list(struct host *r);
 void host_on_listed(void *arg);
 void host_on_list(void *arg);
 
-/* The same of the jobs of a database; 0, or -1 with the error. */
+/* The jobs of a database: begin, 0, or -1 with the error; read them now, and again after a while. */
 int host_open_jobs(struct host *r, struct err *e);
 void host_list_jobs(struct host *r);
 
