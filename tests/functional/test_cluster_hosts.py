@@ -255,7 +255,9 @@ def test_verdict_without_agents(hosts, probing, tmp_path, ptrace, wait_until):
     def reasons(via):
         done = probing(*at, "--via", via, timeout=90)
         assert done.status == 0 and done.stdout, done.stdout + done.stderr
-        return [line for line in done.stderr.splitlines() if "judged by" in line]
+        lines = [line for line in done.stderr.splitlines() if "judged by" in line]
+        assert len(lines) == 2, done.stderr
+        return lines
 
     cut = tmp_path / "cut"
     cut.write_text(CUT.format(python=sys.executable, ssh=hosts.ssh))

@@ -72,7 +72,7 @@ def test_a_main_thread_in_c(target, probing, python_for, tmp_path):
     os.mkfifo(pipe)
     job = target(IN_C, pipe, python=python_for("3.6"))
     writer = os.open(pipe, os.O_WRONLY)
-    done = probing(str(job.pid), "eval", "6*7", "--timeout", "300ms", timeout=60)
+    done = probing(str(job.pid), "eval", "6*7", "--timeout", "2s", timeout=60)
     assert done.status == 1 and "Python 3.6 has none before its first thread" in done.stderr and "nothing was run, and nothing will be" in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout and late(job, probing)
     os.write(writer, b".")

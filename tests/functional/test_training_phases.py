@@ -66,9 +66,9 @@ def test_of_every_step_while_somebody_looks(training_job):  # noqa: F811
         wait_until(lambda: lease(job)["hooks_in"], 30, "it to begin again", interval=0.2)
     # The client has gone.
     wait_until(lambda: not lease(job) and not job.status()["steps"]["phases_on"], 30, "it to end", interval=0.2)
+    # without it they are read for a moment, now and then, and that may be just now
     before = job.rows("python.steps")[-1]["step"]
-    wait_until(lambda: job.rows("python.steps")[-1]["step"] > before + STEPS, 60, "steps after it", interval=0.2)
-    assert not all(phased(row) for row in job.rows("python.steps") if row["step"] > before)
+    wait_until(lambda: sum(not phased(row) for row in job.rows("python.steps") if row["step"] > before) > STEPS, 60, "steps without phases", interval=0.2)
     truth = job.end()
     pairs = [(row, step) for row, step in truth.match(job.rows("python.steps"))[1:] if phased(row)]
     agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=10)
