@@ -573,12 +573,12 @@ static int query_open_job(struct query_task *q, struct query_job *j, bool lists,
         rc = j->source ? 0 : -1;
     }
     if (rc == 0 && (lists || query_reads_ranks(text)))
-        rc = j->reach.hosts.n ? query_open_there(q, j, e)
-             : lists          ? 0
-             : j->far         ? err_set(e, ERR_USAGE,
-                                        "of other hosts there are the tables cluster.nodes, ranks, stacks and "
-                                                "tree: name the hosts for others")
-                              : query_open_ranks(q, j->name, &j->d, e);
+        rc = j->reach.hosts.n  ? query_open_there(q, j, e)
+             : lists && j->far ? 0
+             : j->far          ? err_set(e, ERR_USAGE,
+                                         "of other hosts there are the tables cluster.nodes, ranks, stacks and "
+                                                  "tree: name the hosts for others")
+                               : query_open_ranks(q, j->name, &j->d, e);
     if (rc == 0 && !j->d) {
         j->d = database_open(e);
         rc = j->d ? 0 : -1;

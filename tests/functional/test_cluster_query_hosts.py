@@ -3,9 +3,7 @@
 are silent, what is refused."""
 
 import fcntl
-import glob
 import os
-import pathlib
 import shutil
 import signal
 import sqlite3
@@ -14,6 +12,7 @@ import time
 import pytest
 
 import test_cluster_hosts
+from plain_sqlite import PlainSqlite, folder_of, statements
 from test_cluster_hosts import Hosts, rows
 
 pytestmark = test_cluster_hosts.pytestmark
@@ -160,77 +159,30 @@ def test_recording(training, probing, tmp_path, wait_until):
     wait_until(lambda: not training.relays(), 5)
 
 
-# ---- the same rows, in one SQLite session over the files of all ranks
-
-def statements(path):
-    """Of a file, without comments."""
-    return statements_of("\n".join(line.partition("--")[0] for line in path.read_text().splitlines()))
-
-
-JOINS = """
-SELECT a.rank, b.rank, count(*) FROM python.steps a JOIN python.steps b ON a.step = b.step GROUP BY 1, 2;
-SELECT a.rank, sum(b.duration_ms) FROM python.steps a JOIN python.steps b ON a.step = b.step AND b.rank = 3 GROUP BY 1;
-SELECT a.step, max(a.timestamp) - min(a.timestamp) FROM python.steps a GROUP BY 1 ORDER BY 2 DESC LIMIT 5;
-SELECT s.rank, f.func, count(*) FROM python.samples s JOIN python.stacks k USING (stack_id) JOIN python.frames f USING (frame_id) GROUP BY 1, 2;
-SELECT f.func, count(DISTINCT s.rank) FROM python.samples s JOIN python.stacks k USING (stack_id) JOIN python.frames f USING (frame_id) WHERE s.rank > 0 GROUP BY 1;
-SELECT s.rank, count(*) FROM python.steps s WHERE EXISTS (SELECT 1 FROM python.collectives c WHERE c.rank = s.rank AND c.step = s.step) GROUP BY 1;
-SELECT c.rank, c.op, count(*), sum(c.duration_ms) FROM python.collectives c JOIN python.steps s ON s.rank = c.rank AND s.step = c.step GROUP BY 1, 2;
-SELECT a.rank, count(*) FROM python.steps a LEFT JOIN python.steps b ON b.rank = a.rank AND b.step = a.step + 1 WHERE b.step IS NULL GROUP BY 1;
-SELECT m.rank, max(m.memory_mb) > 0, (SELECT count(*) FROM python.steps s WHERE s.rank = m.rank) FROM python.memory m GROUP BY 1;
-SELECT rank, step, duration_ms FROM python.steps WHERE step BETWEEN 3 AND 5 ORDER BY 1, 2;
-SELECT rank, step FROM python.steps WHERE rank IN (0, 2) AND step = 4 ORDER BY 1;
-SELECT host, count(*) FROM python.steps WHERE host = 'n1' GROUP BY 1;
-SELECT a.host, b.host, count(*) FROM python.steps a JOIN python.steps b ON a.step = b.step WHERE a.rank < b.rank GROUP BY 1, 2;
-SELECT rank, count(*) FROM (SELECT rank, step FROM python.steps UNION SELECT rank, step FROM python.collectives) GROUP BY 1;
-SELECT rank, step FROM python.steps WHERE rank = 1 INTERSECT SELECT rank, step FROM python.collectives WHERE rank = 1 ORDER BY 2 LIMIT 3;
-SELECT rank, sum(n) OVER (ORDER BY rank) FROM (SELECT rank, count(*) AS n FROM python.steps GROUP BY 1);
-SELECT s.rank, s.step, d.op, count(*) FROM python.steps s JOIN python.collectives d ON d.timestamp BETWEEN s.timestamp - 0.01 AND s.timestamp + 0.01 AND d.rank = s.rank WHERE s.step < 6 GROUP BY 1, 2, 3;
-SELECT max(step), min(step) FROM python.steps WHERE timestamp <= (SELECT max(timestamp) FROM python.steps WHERE rank = 0);
-SELECT rank, key, value FROM probing.facts WHERE key IN ('python', 'agent') ORDER BY 1, 2;
-SELECT c.rank, count(*) FROM comm_metrics c JOIN python.steps s ON s.rank = c.rank AND s.step = c.step GROUP BY 1;
-"""
-
+# ---- the same rows, in plain SQLite
 
 def rank_pids(hosts):
     return [pid for process in hosts.processes for pid in hosts.ranks_of(process)]
 
 
-def folder_of(pid):
-    """The folder of its tables: a thread of the agent has their files, and a list of its own of open files."""
-    for path in glob.glob(f"/proc/{pid}/task/*/fd/*"):
-        try:
-            link = os.readlink(path)
-        except OSError:
-            continue
-        if os.path.basename(link).startswith("python.steps"):
-            return os.path.dirname(link)
-    raise AssertionError(f"process {pid} has no tables")
-
-
-def test_same_as_of_the_files(training, probing, wait_until, source_dir):
-    """Statements that people type, and joins, give what they give over the files of all ranks on one machine."""
+def test_same_as_of_plain_sqlite(training, probing, wait_until, source_dir):
+    """Statements that people type, and joins, give what plain SQLite gives over the same rows."""
     pids = rank_pids(training)
-    files = [word for pid in pids for word in ("-t", folder_of(pid))]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
         wait_until(lambda: all("T (stopped)" in open(f"/proc/{pid}/status").read() for pid in pids), 10)
-        now = rows(probing(*files, "query", "SELECT max(timestamp) AS t FROM python.steps", "--json"))[0]["t"]
-        # not of what is made when it is read; and who came last is known only where all hosts have one clock
-        seeds = [s for s in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql")
-                 if not any(table in s for table in ("python.backtrace", "gpu_metrics", "comm_metrics"))]
-        differ = []
-        for statement in seeds + statements_of(JOINS):
-            text = statement.replace("now()", repr(now))
-            here = rows(probing(*files, "query", text, "--json", "--limit", "0", timeout=90))
-            there = rows(probing("cluster", "query", text, *training.at, "--no-inject", "--json", "--limit", "0", timeout=90))
-            if key_of(here) != key_of(there):
-                differ.append((statement, here[:3], there[:3]))
-        assert [statement for statement, *_ in differ] == [], differ
+        ranks = [(folder_of(pid), f"n{i // 2}", pid) for i, pid in enumerate(pids)]
+        with PlainSqlite(ranks) as plain:
+            # who came last is known only where all hosts have one clock
+            asked = [s for s in statements(source_dir) if not any(table in s for table in ("python.backtrace", "comm_metrics"))]
+            assert len(asked) >= 25
+            differ = plain.differ(asked, lambda text: rows(probing("cluster", "query", text, *training.at, "--no-inject", "--json", "--limit", "0", timeout=90)))
+        assert not differ, differ
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    for statement in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql"):
+    for statement in statements(source_dir):
         assert probing("cluster", "query", statement, *training.at, "--json", timeout=90).status == 0, statement
 
 
@@ -252,14 +204,3 @@ def test_tables_that_another_container_writes(training, wait_until):
     finally:
         os.close(fd)
         shutil.rmtree(copy)
-
-
-def statements_of(text):
-    return [statement.strip() for statement in text.split(";") if statement.strip()]
-
-
-def key_of(found):
-    """Rows in any order, where the order of sums does not count; numbers of processes mean something in each alone."""
-    def plain(value):
-        return round(value, 6) if isinstance(value, float) else value
-    return sorted(repr([(key, plain(value)) for key, value in row.items() if key not in ("stack_id", "parent_id", "frame_id", "pid")]) for row in found)

@@ -114,6 +114,10 @@ def test_tables(job, probing):
     name, _ = job
     listed = probing("cluster", "query", name, "--format", "csv", "\\dt", timeout=60).ok().stdout
     assert all(f"cluster.{table}" in listed for table in ("nodes", "ranks", "stacks", "tree")) and "python.steps" in listed
+    # with the rows that they have
+    facts = rows(probing("cluster", "query", name, "--json", "SELECT count(*) AS n FROM probing.facts", timeout=60))[0]["n"]
+    listed = {row["table"]: row for row in rows(probing("cluster", "query", name, "--json", ".tables", timeout=60))}
+    assert listed["probing.facts"]["rows"] >= facts > 0 and listed["probing.facts"]["newest"] and listed["python.backtrace"]["rows"] is None, listed
     columns = rows(probing("cluster", "query", name, "--json", "\\d cluster.stacks", timeout=60))
     assert {"class_id", "n", "ranks", "since_s", "stack"} <= {str(value) for row in columns for value in row.values()}
     refused(probing("cluster", "query", name, "\\d cluster.nothing"), 2, "no table 'cluster.nothing'")
