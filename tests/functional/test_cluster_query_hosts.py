@@ -158,6 +158,22 @@ def test_recording(training, probing, tmp_path, wait_until):
     assert [(r["rank"], r["host"]) for r in got] == [(i, f"n{i // 2}") for i in range(4)]
     wait_until(lambda: not training.relays(), 5)
 
+    # who came last, by the clocks of both hosts
+    def arrivals():
+        return rows(probing("-t", str(path), "query", "SELECT src_rank, dst_rank, count(*) AS n, round(avg(latency_ms), 1) AS ms FROM comm_metrics "
+                            "WHERE dst_rank IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2", "--json"))
+    first = arrivals()
+    assert sum(r["n"] for r in first if r["dst_rank"] == 3) > 0.8 * sum(r["n"] for r in first), first
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE python_collectives SET timestamp = timestamp + 3 WHERE host = 'n1'")
+    assert arrivals() != first
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE cluster_nodes SET clock_offset_ms = 3000 WHERE host = 'n1'")
+    assert arrivals() == first
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE cluster_nodes SET clock_offset_ms = NULL WHERE host = 'n1'")
+    assert arrivals() == []
+
 
 # ---- the same rows, in plain SQLite
 

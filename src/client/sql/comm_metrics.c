@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +16,8 @@
 #define COMM_METRICS_ROWS 1000000 /* collectives that are compared; without the others */
 #define COMM_METRICS_OPS 1024
 #define COMM_METRICS_TEXT 128
+#define COMM_METRICS_HOST 256
+#define COMM_METRICS_HOSTS 4096
 #define COMM_METRICS_PIECE ((size_t)64 * 1024) /* of a statement that writes */
 
 static const struct sql_column_info comm_columns[] = {
@@ -52,6 +55,12 @@ struct comm_process {
     int64_t pid, rank;
 };
 
+/* A host that a recording of a job knows the clock of. */
+struct comm_clock {
+    char host[COMM_METRICS_HOST];
+    double ahead_s;
+};
+
 struct comm_rows {
     struct arrival *arrivals;
     int64_t *seqs; /* of each */
@@ -60,8 +69,12 @@ struct comm_rows {
     uint32_t n_processes;
     char ops[COMM_METRICS_OPS][COMM_METRICS_TEXT];
     uint32_t n_ops;
-    char host[256];
-    bool incomparable; /* several hosts, or too many processes or operations */
+    char host[COMM_METRICS_HOST]; /* of the row before */
+    double ahead_s;               /* its clock, before that of the reader; 0: unknown */
+    bool is_unknown;
+    struct comm_clock *clocks;
+    size_t n_clocks;
+    bool incomparable; /* hosts with different clocks, or too many processes or operations */
 };
 
 static uint32_t comm_find_process(struct comm_rows *rows, int64_t pid, int64_t rank) {
@@ -109,6 +122,45 @@ static int comm_grow(struct comm_rows *rows) {
     return 0;
 }
 
+/* The clocks of the hosts of a recorded job; none where the recording has no hosts. */
+static void comm_read_clocks(struct sql *s, struct comm_rows *rows) {
+    static const struct sql_query limited = {.max_rows = COMM_METRICS_HOSTS};
+    struct err e = {.text = ""};
+    struct sql_result *r = sql_begin(s,
+                                     "SELECT host, iif(abs(clock_offset_ms) > clock_error_ms, "
+                                     "clock_offset_ms, 0) FROM cluster.nodes WHERE host IS NOT NULL AND "
+                                     "clock_offset_ms IS NOT NULL AND clock_error_ms IS NOT NULL",
+                                     &limited, NULL, NULL, &e);
+    rows->clocks = r ? calloc(COMM_METRICS_HOSTS, sizeof *rows->clocks) : NULL;
+    while (rows->clocks && rows->n_clocks < COMM_METRICS_HOSTS && sql_next(r, &e) > 0) {
+        size_t len;
+        const char *host = sql_result_text(r, 0, &len);
+        struct comm_clock *c = &rows->clocks[rows->n_clocks];
+        c->ahead_s = sql_result_real(r, 1) / 1e3;
+        if (!host || len >= sizeof c->host || !isfinite(c->ahead_s))
+            continue;
+        memcpy(c->host, host, len);
+        rows->n_clocks++;
+    }
+    if (r)
+        sql_end(r);
+}
+
+/* The next row is of that host. */
+static void comm_take_host(struct comm_rows *rows, const char *host, bool one_clock) {
+    bool differs = strncmp(host, rows->host, sizeof rows->host - 1) != 0;
+    if (rows->n && (!differs || one_clock))
+        return;
+    size_t i = 0;
+    while (i < rows->n_clocks && strcmp(rows->clocks[i].host, host) != 0)
+        i++;
+    /* of one host alone the clock does not matter */
+    rows->incomparable |= rows->n && (i == rows->n_clocks || rows->is_unknown);
+    rows->is_unknown = i == rows->n_clocks;
+    rows->ahead_s = i < rows->n_clocks ? rows->clocks[i].ahead_s : 0;
+    snprintf(rows->host, sizeof rows->host, "%s", host);
+}
+
 /* 0, or -1. */
 static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock) {
     static const struct sql_query limited = {.max_rows = COMM_METRICS_ROWS};
@@ -129,11 +181,8 @@ static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock) {
             rc = -1;
             break;
         }
-        if (rows->n && !one_clock && strncmp(host, rows->host, sizeof rows->host - 1) != 0)
-            rows->incomparable = true;
-        else if (!rows->n)
-            memcpy(rows->host, host, strnlen(host, sizeof rows->host - 1));
-        double begin = sql_result_real(r, 3);
+        comm_take_host(rows, host, one_clock);
+        double begin = sql_result_real(r, 3) - rows->ahead_s;
         rows->seqs[rows->n] = sql_result_int(r, 2);
         rows->arrivals[rows->n++] =
             (struct arrival){.rank = comm_find_process(rows, sql_result_int(r, 0), sql_result_int(r, 1)),
@@ -183,6 +232,8 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one
         free(rows);
         return;
     }
+    if (!targets && !one_clock)
+        comm_read_clocks(s, rows);
     /* of one rank the last is unknown, and where some that are read have no rows */
     if (targets != 1 && comm_read(s, rows, one_clock) == 0 && !rows->incomparable &&
         (targets == 0 || rows->n_processes == targets) &&
@@ -190,6 +241,7 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one
         comm_write(s, rows);
     free(rows->arrivals);
     free(rows->seqs);
+    free(rows->clocks);
     free(rows);
     sql_execute(
         s, "CREATE TEMP VIEW " COMM_METRICS

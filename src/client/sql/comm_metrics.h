@@ -17,8 +17,9 @@
 /* Its description as a table (store/sql/sql.h). Static. */
 void comm_metrics_info(struct sql_table_info *out);
 
-/* Make the view, if `text` may ask for it. `targets`: processes of the session. `one_clock`: the times of all hosts
- * are those of one clock; otherwise arrivals on different hosts are not compared. On failure it is unchanged. */
+/* Make the view, if `text` may ask for it. `targets`: processes of the session, 0 of a recording. `one_clock`: the
+ * times of all hosts are those of one clock; otherwise arrivals on different hosts are compared only in a recording
+ * that has their clocks (cluster.nodes). On failure it is unchanged. */
 void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one_clock);
 
 #endif
