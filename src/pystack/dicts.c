@@ -8,7 +8,6 @@
 #include "base/hash.h"
 
 #define DICTS_BLOCK 64                     /* entries read at once */
-#define DICTS_NAME_MAX 64                  /* longest key that is compared */
 #define DICTS_KIND_GENERAL 0               /* DICT_KEYS_GENERAL: entries have a hash */
 #define DICTS_FLAG_INLINE_VALUES (1U << 2) /* Py_TPFLAGS_INLINE_VALUES, 3.13 */
 #define DICTS_FLAG_MANAGED (1U << 4)       /* Py_TPFLAGS_MANAGED_DICT, 3.11 on */
@@ -57,33 +56,43 @@ int pystack_dict_open(struct pystack_reader *r, uint64_t dict, struct pystack_di
     return 0;
 }
 
-/* Key and value of entry `i`, from the bytes of the block that starts at entry `from`. */
-static int dicts_entry(struct pystack_reader *r, const struct pystack_dict_table *t, const uint8_t *block,
-                       uint32_t from, uint32_t i, uint64_t *key, uint64_t *value) {
-    const uint8_t *e = block + (size_t)(i - from) * t->entry_size;
+/* Entries that were read together. */
+struct dicts_block {
+    uint8_t entries[DICTS_BLOCK * 3 * DICTS_WORD];
+    uint64_t values[DICTS_BLOCK]; /* where they are not beside the keys */
+};
+
+static int dicts_read_block(struct pystack_reader *r, const struct pystack_dict_table *t, uint32_t from,
+                            uint32_t count, struct dicts_block *b) {
+    if (mem_read(&r->mem, t->entries + (uint64_t)from * t->entry_size, b->entries,
+                 (size_t)count * t->entry_size) != 0)
+        return -1;
+    return t->values ? mem_read(&r->mem, t->values + (uint64_t)from * DICTS_WORD, b->values,
+                                (size_t)count * DICTS_WORD)
+                     : 0;
+}
+
+/* Key and value of an entry by its place in the block. */
+static void dicts_entry(const struct pystack_dict_table *t, const struct dicts_block *b, uint32_t i,
+                        uint64_t *key, uint64_t *value) {
+    const uint8_t *e = b->entries + (size_t)i * t->entry_size;
     *key = pystack_get_u64(e, (int32_t)t->key_at);
-    if (!t->values) {
-        *value = pystack_get_u64(e, (int32_t)t->value_at);
-        return 0;
-    }
-    return mem_read_u64(&r->mem, t->values + (uint64_t)i * DICTS_WORD, value);
+    *value = t->values ? b->values[i] : pystack_get_u64(e, (int32_t)t->value_at);
 }
 
 static int dicts_each(struct pystack_reader *r, const struct pystack_dict_table *t,
                       int (*fn)(struct pystack_reader *, uint32_t, uint64_t, uint64_t, void *), void *arg) {
-    uint8_t block[DICTS_BLOCK * 3 * DICTS_WORD];
+    struct dicts_block block;
     for (uint32_t from = 0; from < t->n; from += DICTS_BLOCK) {
         uint32_t count = t->n - from < DICTS_BLOCK ? t->n - from : DICTS_BLOCK;
-        if (mem_read(&r->mem, t->entries + (uint64_t)from * t->entry_size, block,
-                     (size_t)count * t->entry_size) != 0)
+        if (dicts_read_block(r, t, from, count, &block) != 0)
             return -1;
-        for (uint32_t i = from; i < from + count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             uint64_t key, value;
-            if (dicts_entry(r, t, block, from, i, &key, &value) != 0)
-                return -1;
+            dicts_entry(t, &block, i, &key, &value);
             if (!key || !value)
                 continue;
-            int rc = fn(r, i, key, value, arg);
+            int rc = fn(r, from + i, key, value, arg);
             if (rc)
                 return rc;
         }
@@ -105,15 +114,9 @@ struct dicts_search {
     uint32_t index;
 };
 
-static bool dicts_is_name(struct pystack_reader *r, uint64_t key, const char *name) {
-    char text[DICTS_NAME_MAX];
-    ssize_t n = pystack_read_str(r, key, text, sizeof text);
-    return n >= 0 && strcmp(text, name) == 0;
-}
-
 static int dicts_match(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value, void *arg) {
     struct dicts_search *s = arg;
-    if (!dicts_is_name(r, key, s->name))
+    if (!pystack_str_is(r, key, s->name))
         return 0;
     s->value = value;
     s->index = index;
@@ -127,10 +130,11 @@ static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table 
     uint32_t *place = hint ? hint : &r->places[hash_bytes(name, strlen(name)) % PYSTACK_PLACES];
     uint32_t at = *place;
     if (at < t->n) {
-        uint8_t entry[3 * DICTS_WORD];
-        uint64_t key, found;
-        if (mem_read(&r->mem, t->entries + (uint64_t)at * t->entry_size, entry, t->entry_size) == 0 &&
-            dicts_entry(r, t, entry, at, at, &key, &found) == 0 && found && dicts_is_name(r, key, name)) {
+        struct dicts_block one;
+        uint64_t key, found = 0;
+        if (dicts_read_block(r, t, at, 1, &one) == 0)
+            dicts_entry(t, &one, 0, &key, &found);
+        if (found && pystack_str_is(r, key, name)) {
             *value = found;
             return 0;
         }

@@ -8,6 +8,7 @@
 
 #define READER_STR_MAX (1ULL << 30) /* longer strings are not believed */
 #define READER_PIECE 1024           /* bytes of a string read at once */
+#define READER_NAME_MAX 256         /* of a text that is compared, with its end */
 #define READER_DIGITS_MAX 3         /* digits of 30 bits in 64 bits */
 
 int pystack_read_u64_at(struct pystack_reader *r, uint64_t addr, int32_t at, uint64_t *out) {
@@ -21,17 +22,10 @@ struct reader_str {
     unsigned width;
 };
 
-static int reader_locate_str(struct pystack_reader *r, uint64_t addr, struct reader_str *s) {
+/* `head` is the object's beginning, up to its state. */
+static int reader_take_str(struct pystack_reader *r, uint64_t addr, const uint8_t *head,
+                           struct reader_str *s) {
     const struct pystack_offsets *o = &r->off;
-    uint8_t head[PYSTACK_STRUCT_MAX];
-    int32_t end = o->str_legacy_data + 8;
-    if (end < o->str_state + 8)
-        end = o->str_state + 8;
-    /* The last word exists only in strings that are not compact; a compact one may end before
-     * it, so it is read separately. */
-    size_t need = (size_t)o->str_state + 4;
-    if (!pystack_is_pointer(addr) || end > PYSTACK_STRUCT_MAX || mem_read(&r->mem, addr, head, need) != 0)
-        return -1;
     uint32_t state = (uint32_t)pystack_get_i32(head, o->str_state);
     uint32_t kind_mask = (uint32_t)o->str_kind_mask;
     uint32_t kind = (state & kind_mask) / (kind_mask & -kind_mask);
@@ -46,6 +40,21 @@ static int reader_locate_str(struct pystack_reader *r, uint64_t addr, struct rea
         return -1;
     s->data = addr + (uint64_t)(ascii ? o->str_ascii_data : o->str_compact_data);
     return 0;
+}
+
+/* Bytes of the object up to its state; 0: not believed. The last word exists only in strings that
+ * are not compact; a compact one may end before it, so it is read separately. */
+static size_t reader_str_head(const struct pystack_offsets *o) {
+    int32_t end = o->str_legacy_data > o->str_state ? o->str_legacy_data : o->str_state;
+    return end + 8 > PYSTACK_STRUCT_MAX ? 0 : (size_t)o->str_state + 4;
+}
+
+static int reader_locate_str(struct pystack_reader *r, uint64_t addr, struct reader_str *s) {
+    uint8_t head[PYSTACK_STRUCT_MAX];
+    size_t need = reader_str_head(&r->off);
+    if (!pystack_is_pointer(addr) || !need || mem_read(&r->mem, addr, head, need) != 0)
+        return -1;
+    return reader_take_str(r, addr, head, s);
 }
 
 static uint32_t reader_char(const uint8_t *p, unsigned width) {
@@ -88,6 +97,29 @@ ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, siz
     }
     buf[used] = '\0';
     return (ssize_t)used;
+}
+
+/* One that is not ASCII. */
+static bool reader_is_text(struct pystack_reader *r, uint64_t addr, const char *text) {
+    char other[READER_NAME_MAX];
+    ssize_t n = pystack_read_str(r, addr, other, sizeof other);
+    return n >= 0 && strcmp(other, text) == 0;
+}
+
+bool pystack_str_is(struct pystack_reader *r, uint64_t addr, const char *text) {
+    struct reader_str s;
+    uint8_t bytes[PYSTACK_STRUCT_MAX];
+    size_t head = reader_str_head(&r->off), len = strlen(text);
+    size_t data = r->off.str_ascii_data > 0 ? (size_t)r->off.str_ascii_data : 0, end = data + len;
+    if (!pystack_is_pointer(addr) || !head || data < head || len >= READER_NAME_MAX || end > sizeof bytes)
+        return false;
+    /* With the text at once, unless the object is shorter and memory ends with it. */
+    bool at_once = mem_read(&r->mem, addr, bytes, end) == 0;
+    if ((!at_once && mem_read(&r->mem, addr, bytes, head) != 0) || reader_take_str(r, addr, bytes, &s) != 0)
+        return false;
+    if (!at_once || s.data != addr + data)
+        return s.length <= len && reader_is_text(r, addr, text);
+    return s.length == len && memcmp(bytes + data, text, len) == 0;
 }
 
 ssize_t pystack_read_chars(struct pystack_reader *r, uint64_t addr, uint32_t *chars, size_t cap,

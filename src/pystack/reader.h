@@ -8,6 +8,7 @@
 #ifndef PYSTACK_READER_H
 #define PYSTACK_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -20,7 +21,7 @@
  * it. */
 #define PYSTACK_STRUCT_MAX 1024
 
-#define PYSTACK_PLACES 64
+#define PYSTACK_PLACES 256
 
 struct pystack_reader {
     struct mem mem;
@@ -53,6 +54,9 @@ int pystack_read_u64_at(struct pystack_reader *r, uint64_t addr, int32_t at, uin
  * Lone surrogates and NUL become U+FFFD. Returns its length, or -1 if there is no string.
  * Layout: Include/cpython/unicodeobject.h. */
 ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, size_t cap);
+
+/* True if the str object at `addr` is this text, in UTF-8, of at most 255 bytes. */
+bool pystack_str_is(struct pystack_reader *r, uint64_t addr, const char *text);
 
 /* The first `cap` characters of the str object at `addr`, unchanged, and the number of all.
  * Returns how many were read, or -1. */

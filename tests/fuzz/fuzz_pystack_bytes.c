@@ -2,6 +2,7 @@
 /*
  * Fuzz target: the readers of pystack over bytes that mean nothing. The first byte chooses the reader, the second the version.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,12 @@ static int fuzz_count(struct pystack_reader *r, uint32_t index, uint64_t key, ui
     return index > 4096;
 }
 
+static bool fuzz_is_ascii(const char *text) {
+    while (*text && (unsigned char)*text < 0x80)
+        text++;
+    return !*text;
+}
+
 static void fuzz_objects(struct pystack_reader *r, size_t size) {
     for (uint64_t at = FUZZ_BASE; at < FUZZ_BASE + size && at < FUZZ_BASE + 64; at += 8) {
         char text[200];
@@ -43,6 +50,8 @@ static void fuzz_objects(struct pystack_reader *r, size_t size) {
         uint32_t hint = 3, last = 0;
         ssize_t n = pystack_read_str(r, at, text, sizeof text);
         if (n >= (ssize_t)sizeof text || (n >= 0 && strlen(text) != (size_t)n))
+            abort();
+        if (n >= 0 && n < (ssize_t)sizeof text - 1 && fuzz_is_ascii(text) && !pystack_str_is(r, at, text))
             abort();
         (void)pystack_read_int(r, at, &value);
         (void)pystack_dict_find(r, at, "threading", &hint, &value);

@@ -160,6 +160,44 @@ static void test_strings_of_every_kind(void **state) {
     for_each_version(check_strings);
 }
 
+static void check_names(struct image *img, struct pystack_reader *r) {
+    static const uint8_t latin[] = {'c', 'a', 'f', 0xe9};
+    static const uint16_t two[] = {0x6f22, 'a'};
+    uint64_t name = image_ascii(img, "forward"), empty = image_ascii(img, "");
+    assert_true(pystack_str_is(r, name, "forward"));
+    assert_false(pystack_str_is(r, name, "forwar"));
+    assert_false(pystack_str_is(r, name, "forwards"));
+    assert_false(pystack_str_is(r, name, "forwarD"));
+    assert_false(pystack_str_is(r, name, ""));
+    assert_true(pystack_str_is(r, empty, ""));
+    assert_false(pystack_str_is(r, empty, "a"));
+    assert_true(pystack_str_is(r, image_str(img, 1, latin, 4), "caf\xc3\xa9"));
+    assert_false(pystack_str_is(r, image_str(img, 1, latin, 4), "cafe"));
+    assert_true(pystack_str_is(r, image_str(img, 2, two, 2),
+                               "\xe6\xbc\xa2"
+                               "a"));
+    /* a text that is longer than what is left of memory */
+    uint64_t last = IMAGE_BASE + IMAGE_SIZE - (((uint64_t)r->off.str_ascii_data + 2 + 7) & ~7ULL);
+    uint8_t *bytes = img->bytes + (last - IMAGE_BASE);
+    memcpy(bytes, img->bytes + (image_ascii(img, "x") - IMAGE_BASE),
+           (size_t)(IMAGE_BASE + IMAGE_SIZE - last));
+    assert_true(pystack_str_is(r, last, "x"));
+    assert_false(pystack_str_is(r, last, "xxxxxxxxxxxxxxxx"));
+    assert_false(pystack_str_is(r, IMAGE_BASE + IMAGE_SIZE - 8, "x"));
+    assert_false(pystack_str_is(r, 0, "x"));
+    char longest[257];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[256] = '\0';
+    assert_false(pystack_str_is(r, image_ascii(img, longest), longest));
+    longest[255] = '\0';
+    assert_true(pystack_str_is(r, image_ascii(img, longest), longest));
+}
+
+static void test_names(void **state) {
+    (void)state;
+    for_each_version(check_names);
+}
+
 static void check_long_string(struct image *img, struct pystack_reader *r) {
     static uint32_t chars[5000];
     static char buf[5000 * 3 + 1];
@@ -431,6 +469,7 @@ int main(void) {
         cmocka_unit_test(test_lines_are_as_python_reads_them),
         cmocka_unit_test(test_lines_of_a_cut_table),
         cmocka_unit_test(test_strings_of_every_kind),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_strings_longer_than_a_piece),
         cmocka_unit_test(test_ints),
         cmocka_unit_test(test_dicts),
