@@ -325,7 +325,7 @@ static int cluster_verdict_attach_there(struct cluster_verdict *c, struct err *e
         const char *note = fleet_links_note(l, i);
         if (tasks)
             cluster_verdict_add_causes(c, host, tasks, n);
-        else if ((seen.n || note[0]) && c->n_causes++ < CLUSTER_VERDICT_CAUSES)
+        else if (seen.n && c->n_causes++ < CLUSTER_VERDICT_CAUSES)
             strbuf_addf(&c->causes,
                         "probing: %.96s: no agent could be loaded, and its ranks are judged by their stacks: "
                         "%.400s. Try: probing cluster attach job:%s --hosts %.96s\n",

@@ -480,13 +480,14 @@ static bool query_reads_ranks(const char *text) {
 }
 
 /* Reach the ranks that are meant. 0, or -1 with the error. */
-static int query_open_ranks(struct query_task *q, const char *name, struct database **d, struct err *e) {
+static int query_open_ranks(struct query_task *q, const char *name, bool no_inject, struct database **d,
+                            struct err *e) {
     struct cli_ranks ranks;
     struct cli_options o = q->options.common;
     int rc = cli_find_ranks(&ranks, name, e);
     if (rc == 0) {
         o.targets = ranks.targets;
-        rc = cli_open_database(&o, ranks.addr, q->options.no_inject, d, e);
+        rc = cli_open_database(&o, ranks.addr, no_inject, d, e);
     }
     cli_ranks_fini(&ranks);
     return rc;
@@ -528,6 +529,13 @@ static int query_open_there(struct query_task *q, struct query_job *j, struct er
     query_there = tables_there_new(j->name, &j->reach, attach, o->timeout_s, e);
     j->d = query_there ? database_open(e) : NULL;
     return j->d ? tables_there_add(query_there, j->d, e) : -1;
+}
+
+/* For a list of tables: with the rows of the ranks, where these can be read as they are. */
+static int query_open_listed(struct query_task *q, struct query_job *j, struct err *e) {
+    if (!j->far && query_open_ranks(q, j->name, true, &j->d, e) != 0)
+        e->code = ERR_OK;
+    return 0;
 }
 
 static int query_open_database(struct query_task *q, struct query_job *j, const char *text, struct err *e) {
@@ -573,12 +581,12 @@ static int query_open_job(struct query_task *q, struct query_job *j, bool lists,
         rc = j->source ? 0 : -1;
     }
     if (rc == 0 && (lists || query_reads_ranks(text)))
-        rc = j->reach.hosts.n  ? query_open_there(q, j, e)
-             : lists && j->far ? 0
-             : j->far          ? err_set(e, ERR_USAGE,
-                                         "of other hosts there are the tables cluster.nodes, ranks, stacks and "
-                                                  "tree: name the hosts for others")
-                               : query_open_ranks(q, j->name, &j->d, e);
+        rc = j->reach.hosts.n ? query_open_there(q, j, e)
+             : lists          ? query_open_listed(q, j, e)
+             : j->far         ? err_set(e, ERR_USAGE,
+                                        "of other hosts there are the tables cluster.nodes, ranks, stacks and "
+                                                "tree: name the hosts for others")
+                              : query_open_ranks(q, j->name, q->options.no_inject, &j->d, e);
     if (rc == 0 && !j->d) {
         j->d = database_open(e);
         rc = j->d ? 0 : -1;

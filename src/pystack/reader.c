@@ -99,7 +99,7 @@ ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, siz
     return (ssize_t)used;
 }
 
-/* One that is not ASCII. */
+/* One whose characters were not read with its head. */
 static bool reader_is_text(struct pystack_reader *r, uint64_t addr, const char *text) {
     char other[READER_NAME_MAX];
     ssize_t n = pystack_read_str(r, addr, other, sizeof other);
@@ -117,7 +117,7 @@ bool pystack_str_is(struct pystack_reader *r, uint64_t addr, const char *text) {
     bool at_once = mem_read(&r->mem, addr, bytes, end) == 0;
     if ((!at_once && mem_read(&r->mem, addr, bytes, head) != 0) || reader_take_str(r, addr, bytes, &s) != 0)
         return false;
-    if (!at_once || s.data != addr + data)
+    if (!at_once || s.width != 1 || s.data != addr + data)
         return s.length <= len && reader_is_text(r, addr, text);
     return s.length == len && memcmp(bytes + data, text, len) == 0;
 }

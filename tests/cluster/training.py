@@ -111,9 +111,12 @@ while not os.path.exists(sys.argv[2]) or os.stat(sys.argv[2]).st_mtime_ns <= os.
 def hog_gil(_feed):
     over, ends = os.pipe()
     names = [os.path.join(LOG, name) for name in ("go", "over")]
-    with subprocess.Popen([sys.executable, "-S", "-c", WATCH_OVER, *names], env={}, stdout=ends):
+    # without a rank: it is none
+    env = {name: value for name, value in os.environ.items() if "RANK" not in name and "WORLD" not in name}
+    with subprocess.Popen([sys.executable, "-S", "-c", WATCH_OVER, *names], env=env, stdout=ends):
         os.close(ends)
-        libc.read(over, ctypes.create_string_buffer(1), 1)  # here: gil
+        while libc.read(over, ctypes.create_string_buffer(1), 1) < 0:  # here: gil
+            pass
     os.close(over)
 
 

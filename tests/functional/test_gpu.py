@@ -446,7 +446,6 @@ def prepare(seconds):
     else:
         time.sleep(seconds)  # PREPARE
 first = True
-last = time.time()
 while True:
     loss = model(torch.ones(4, 8)).square().mean()
     optimizer.zero_grad()

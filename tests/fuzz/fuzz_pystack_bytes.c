@@ -51,7 +51,7 @@ static void fuzz_objects(struct pystack_reader *r, size_t size) {
         ssize_t n = pystack_read_str(r, at, text, sizeof text);
         if (n >= (ssize_t)sizeof text || (n >= 0 && strlen(text) != (size_t)n))
             abort();
-        if (n >= 0 && n < (ssize_t)sizeof text - 1 && fuzz_is_ascii(text) && !pystack_str_is(r, at, text))
+        if (n >= 0 && n + 4 < (ssize_t)sizeof text && fuzz_is_ascii(text) && !pystack_str_is(r, at, text))
             abort();
         (void)pystack_read_int(r, at, &value);
         (void)pystack_dict_find(r, at, "threading", &hint, &value);

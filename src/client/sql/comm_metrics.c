@@ -70,8 +70,8 @@ struct comm_rows {
     char ops[COMM_METRICS_OPS][COMM_METRICS_TEXT];
     uint32_t n_ops;
     char host[COMM_METRICS_HOST]; /* of the row before */
-    double ahead_s;               /* its clock, before that of the reader; 0: unknown */
-    bool is_unknown;
+    double ahead_s;  /* so much its clock is ahead of the recorder's; 0: by less than the error, or unknown */
+    bool is_unknown; /* its clock */
     struct comm_clock *clocks;
     size_t n_clocks;
     bool incomparable; /* hosts with different clocks, or too many processes or operations */
@@ -220,7 +220,7 @@ static void comm_write(struct sql *s, const struct comm_rows *rows) {
 /* True if the text contains the name. If that is in a string, the view is made needlessly. */
 static bool comm_is_asked_for(const char *text) { return strcasestr(text, COMM_METRICS) != NULL; }
 
-void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one_clock) {
+void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks) {
     if (!comm_is_asked_for(text))
         return;
     struct comm_rows *rows = calloc(1, sizeof *rows);
@@ -232,10 +232,10 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one
         free(rows);
         return;
     }
-    if (!targets && !one_clock)
+    if (clocks == COMM_CLOCKS_RECORDED)
         comm_read_clocks(s, rows);
     /* of one rank the last is unknown, and where some that are read have no rows */
-    if (targets != 1 && comm_read(s, rows, one_clock) == 0 && !rows->incomparable &&
+    if (targets != 1 && comm_read(s, rows, clocks == COMM_CLOCKS_ONE) == 0 && !rows->incomparable &&
         (targets == 0 || rows->n_processes == targets) &&
         arrivals_match(rows->arrivals, rows->n, rows->n_processes) == 0)
         comm_write(s, rows);

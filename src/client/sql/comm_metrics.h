@@ -17,9 +17,15 @@
 /* Its description as a table (store/sql/sql.h). Static. */
 void comm_metrics_info(struct sql_table_info *out);
 
-/* Make the view, if `text` may ask for it. `targets`: processes of the session, 0 of a recording. `one_clock`: the
- * times of all hosts are those of one clock; otherwise arrivals on different hosts are compared only in a recording
- * that has their clocks (cluster.nodes). On failure it is unchanged. */
-void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one_clock);
+/* Whose times are compared with each other. */
+enum comm_clocks {
+    COMM_CLOCKS_OF_HOST,  /* those of one host */
+    COMM_CLOCKS_RECORDED, /* and those of hosts whose clocks the recording of the job has (cluster.nodes) */
+    COMM_CLOCKS_ONE,      /* all: they are those of one clock */
+};
+
+/* Make the view, if `text` may ask for it. `targets`: processes of the session, 0: not known. On failure it is
+ * unchanged. */
+void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks);
 
 #endif

@@ -447,7 +447,11 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
         database_note_withheld(d->targets[i], text);
     }
     training_logs_make(d->sql, text);
-    comm_metrics_make(d->sql, text, database_is_recorded(d) ? 0 : d->n_targets, d->one_clock);
+    bool recorded = database_is_recorded(d);
+    comm_metrics_make(d->sql, text, recorded ? 0 : d->n_targets,
+                      d->one_clock ? COMM_CLOCKS_ONE
+                      : recorded   ? COMM_CLOCKS_RECORDED
+                                   : COMM_CLOCKS_OF_HOST);
     database_note_untraced(d, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin clears a cancel that came before it. */
