@@ -35,8 +35,8 @@ int pystack_dict_each(struct pystack_reader *r, uint64_t dict,
                                 void *arg),
                       void *arg);
 
-/* Value of the key `name`, of at most 255 bytes. `*hint` is the place where it was last found: tried first, updated; NULL:
- * the reader remembers it. 0 or -1. */
+/* Value of the key `name`, of at most 255 bytes. `*hint` is the place where it was last found: tried
+ * first, updated; NULL: the reader remembers it. 0 or -1. */
 int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name, uint32_t *hint,
                       uint64_t *value);
 

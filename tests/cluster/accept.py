@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
-from ranks import FAULTS, ROOT, Job, is_right, judge  # noqa: E402
+from ranks import FAULTS, ROOT, Job, is_right, judge, put_figures  # noqa: E402
 
 sys.path.append(os.path.join(ROOT, "tests", "functional"))
 
@@ -209,11 +209,7 @@ def main():
                     job.close()
     if fork:
         fork.close()
-    text = json.dumps(figures, indent=2)
-    print(text)
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as file:
-            file.write(text + "\n")
+    put_figures(figures, args.json)
     wrong = figures["false"] if args.healthy else sum(len(one["wrong"]) for one in figures.values())
     return 1 if wrong else 0
 

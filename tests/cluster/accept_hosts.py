@@ -21,7 +21,7 @@ import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
 from hosts import Hosts, missing  # noqa: E402
-from ranks import ROOT, SCRIPT, Job  # noqa: E402
+from ranks import ROOT, SCRIPT, Job, put_figures  # noqa: E402
 
 def wait_until(holds, limit, what):
     """Seconds until it holds."""
@@ -253,11 +253,7 @@ def main():
                 figures[what] = COUNTS[what](args, hosts, job)
         finally:
             job.close()
-    text = json.dumps(figures, indent=2)
-    print(text)
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as file:
-            file.write(text + "\n")
+    put_figures(figures, args.json)
     return 0 if all(figures[what]["right"] for what in args.what or COUNTS) else 1
 
 

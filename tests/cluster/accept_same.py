@@ -18,7 +18,7 @@ import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
 from plain_sqlite import PlainSqlite, folder_of, statements  # noqa: E402
-from ranks import ROOT, Job  # noqa: E402
+from ranks import ROOT, Job, put_figures  # noqa: E402
 
 SETTINGS = ("probing.torch_profiling=on,exprs=loss@step", "probing.trace_rate=20", "probing.memory_trace=on")
 
@@ -65,11 +65,7 @@ def main():
                            "differ": differ, "most_ms": max(took)}
         finally:
             job.close()
-    text = json.dumps(figures, indent=2)
-    print(text)
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as file:
-            file.write(text + "\n")
+    put_figures(figures, args.json)
     return 1 if differ else 0
 
 

@@ -18,7 +18,7 @@ import time
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
 from accept_hosts import HostsJob, wait_until  # noqa: E402
 from hosts import Hosts, missing  # noqa: E402
-from ranks import ROOT  # noqa: E402
+from ranks import ROOT, put_figures  # noqa: E402
 
 SCANS = {
     "steps": "SELECT rank, count(*) AS n, avg(duration_ms) AS value FROM python.steps WHERE timestamp > now() - 60 GROUP BY 1",
@@ -65,11 +65,7 @@ def main():
             figures.update({name: measure(args, hosts, statement) for name, statement in SCANS.items()})
         finally:
             job.close()
-    text = json.dumps(figures, indent=2)
-    print(text)
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as file:
-            file.write(text + "\n")
+    put_figures(figures, args.json)
     return 0 if all(figures[name]["right"] for name in SCANS) else 1
 
 

@@ -151,6 +151,15 @@ class Job:
         self.output.close()
 
 
+def put_figures(figures, path):
+    """On the standard output, and into the file, if one is named."""
+    text = json.dumps(figures, indent=2)
+    print(text)
+    if path:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+
+
 def judge(probing, target, *options, limit=60):
     """What `probing cluster verdict` says of the job: its document, exit status and seconds."""
     began = time.monotonic()

@@ -114,6 +114,9 @@ def test_tables(job, probing):
     name, _ = job
     listed = probing("cluster", "query", name, "--format", "csv", "\\dt", timeout=60).ok().stdout
     assert all(f"cluster.{table}" in listed for table in ("nodes", "ranks", "stacks", "tree")) and "python.steps" in listed
+    # a list loads no agent; without their files it is not known how many rows they have
+    listed = {row["table"]: row["rows"] for row in rows(probing("cluster", "query", name, "--json", ".tables", timeout=60))}
+    assert listed["python.steps"] is None and [row["agent"] for row in ranks(probing, name)] == ["no"] * 4
     # with the rows that they have
     facts = rows(probing("cluster", "query", name, "--json", "SELECT count(*) AS n FROM probing.facts", timeout=60))[0]["n"]
     listed = {row["table"]: row for row in rows(probing("cluster", "query", name, "--json", ".tables", timeout=60))}

@@ -115,8 +115,6 @@ struct catalog *catalog_of_definitions(void) {
 struct catalog *catalog_of_session(struct sql *s) {
     size_t n_tables = sql_table_count(s);
     struct catalog *c = catalog_new(n_tables + CATALOG_DERIVED);
-    if (c)
-        c->has_rows = sql_target_count(s) > 0;
     for (size_t i = 0; c && c->tables && i < n_tables; i++) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
@@ -161,7 +159,8 @@ struct result *catalog_list_tables(const struct catalog *c) {
         char size[32];
         if (result_add_row(r) != 0)
             break;
-        if (c->has_rows && t->cost != RING_COST_NOW) {
+        /* without a file that is read how many there are is not known */
+        if (t->bytes && t->cost != RING_COST_NOW) {
             text_human_bytes(size, sizeof size, t->bytes);
             result_put_int(r, 3, (int64_t)t->rows);
             if (catalog_put(r, 4, size) != 0)

@@ -34,7 +34,6 @@ struct catalog {
     struct arena arena;
     struct catalog_table *tables; /* sorted by name */
     size_t n_tables;
-    bool has_rows; /* of a session: how many rows the tables have is known */
 };
 
 /* The tables that always exist. NULL: out of memory. */
