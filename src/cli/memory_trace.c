@@ -13,7 +13,6 @@
 
 #define MEMORY_TRACE_SCHEMA_VERSION 1
 #define MEMORY_TRACE_DURATION_S 10.0 /* default */
-#define MEMORY_TRACE_TOP 20          /* sites that are printed for people */
 #define MEMORY_TRACE_END_S 3.0       /* until the hooks are out, and the last rows are written */
 #define MEMORY_TRACE_WHERE 56        /* columns of a site */
 
@@ -72,12 +71,8 @@ static void memory_trace_put_json(const struct armed *a, const struct result *ro
     strbuf_addc(out, '\n');
 }
 
-/* "function (file:line)", with the end of the file's path. */
-static void memory_trace_put_place(struct strbuf *out, const struct result *rows, size_t row) {
+void memory_put_place(struct strbuf *out, const char *function, const char *file, double line) {
     char place[1024], clean[1024];
-    const char *function = result_string(rows, row, MEMORY_TRACE_FUNCTION),
-               *file = result_string(rows, row, MEMORY_TRACE_FILE);
-    double line = result_number(rows, row, MEMORY_TRACE_LINENO);
     const char *name = file ? strrchr(file, '/') : NULL;
     name = name ? name + 1 : file;
     if (name && !isnan(line))
@@ -121,7 +116,9 @@ static void memory_trace_put_text(const struct armed *a, const struct result *ro
         memory_trace_put_bytes(out, bytes);
         strbuf_addf(out, " %6.1f %% %12.0f  %-7s ", all > 0 ? 100 * bytes / all : 0,
                     result_number(rows, i, MEMORY_TRACE_CALLS), domain ? domain : "?");
-        memory_trace_put_place(out, rows, i);
+        memory_put_place(out, result_string(rows, i, MEMORY_TRACE_FUNCTION),
+                         result_string(rows, i, MEMORY_TRACE_FILE),
+                         result_number(rows, i, MEMORY_TRACE_LINENO));
     }
     if (shown < rows->n_rows)
         strbuf_addf(out, "and %zu more: --top %zu shows them\n", rows->n_rows - shown, rows->n_rows);
@@ -157,7 +154,7 @@ int memory_trace_exec(const struct memory_options *o, struct target_address *add
     if (rows && o->read.common.json)
         memory_trace_put_json(&a, rows, seconds, out);
     else if (rows)
-        memory_trace_put_text(&a, rows, seconds, o->top > 0 ? o->top : MEMORY_TRACE_TOP, out);
+        memory_trace_put_text(&a, rows, seconds, o->top > 0 ? o->top : MEMORY_TOP, out);
     rc = rows ? 0 : -1;
     result_unref(rows);
     armed_end(&a);

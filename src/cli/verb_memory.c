@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/memory_gpu.h"
 #include "client/sql/result.h"
 
 #define MEMORY_SCHEMA_VERSION 1
@@ -175,19 +176,25 @@ static int memory_exec(const struct cli_options *o, struct target_address *addr,
                        struct err *e) {
     const struct memory_options *mine = (const struct memory_options *)(const void *)o;
     struct database *d;
+    if (mine->trace && mine->gpu)
+        return err_set(e, ERR_USAGE, "--trace and --gpu exclude each other");
     if (mine->trace)
         return memory_trace_exec(mine, addr, out, e);
-    if (mine->duration_s > 0 || mine->every > 0 || mine->top > 0)
+    if (mine->duration_s > 0 || mine->every > 0 || (mine->top > 0 && !mine->gpu))
         return err_set(e, ERR_USAGE, "--seconds, --every and --top need --trace");
     if (cli_open_database(o, addr, mine->read.no_inject, &d, e) != 0)
         return -1;
-    struct result *rows = memory_ask(d, memory_history, e);
-    if (rows && rows->n_rows == 0 && !database_is_recorded(d)) {
+    struct result *rows = memory_ask(d, mine->gpu ? memory_gpu_query : memory_history, e);
+    if (rows && rows->n_rows == 0 && !mine->gpu && !database_is_recorded(d)) {
         result_unref(rows);
         rows = memory_ask(d, memory_now, e);
     }
     int rc = rows ? 0 : -1;
-    if (rows && o->json)
+    if (rows && mine->gpu && o->json)
+        memory_gpu_put_json(rows, out);
+    else if (rows && mine->gpu)
+        memory_gpu_put_text(rows, mine->top > 0 ? mine->top : MEMORY_TOP, out);
+    else if (rows && o->json)
         memory_put_json(rows, out);
     else if (rows)
         memory_put_text(rows, out);
@@ -203,6 +210,8 @@ static const struct option_def memory_options[] = {
      .help = "do not load the agent: read the process from outside"},
     {"trace", 0, OPTION_FLAG, offsetof(struct memory_options, trace),
      .help = "trace allocations for some seconds: where they are made and which ones stay"},
+    {"gpu", 0, OPTION_FLAG, offsetof(struct memory_options, gpu),
+     .help = "what torch's allocator holds on GPUs now, and the lines that allocated it"},
     {"seconds", 0, OPTION_SECONDS, offsetof(struct memory_options, duration_s), .arg = "TIME",
      .help = "trace for TIME, or until ^C (10s)", .min = 0.1, .max = 86400},
     {"every", 0, OPTION_BYTES, offsetof(struct memory_options, every), .arg = "BYTES",

@@ -137,10 +137,10 @@ def profile(client, **params):
     return wait_over(client)
 
 
-def rows_of(data_dir, j, n=1):
+def rows_of(data_dir, j, n=1, kind="profiler"):
     def there():
         folders = ring_file.folders(data_dir, j.pid)
-        found = [row for row in ring_file.read(folders[-1], "profiling_data") if row["kind"] == "profiler"] if folders else []
+        found = [row for row in ring_file.read(folders[-1], "profiling_data") if row["kind"] == kind] if folders else []
         return found if len(found) >= n else None
     return wait_until(there, timeout=30, what="rows of the profiler", interval=0.1)
 
@@ -191,6 +191,61 @@ def test_a_trace_and_rows(training, data_dir):
         assert abs(added[name][0] - ms) <= 0.002 * calls + 1e-6 * ms, name
     per_step = collections.Counter({step: sum(row["calls"] for row in found if row["step"] == step and row["operation_name"] == "aten::addmm") for step in steps})
     assert set(per_step.values()) == {5}
+
+
+# What torch tells where there is a GPU: its events beside those of the processor, and the truth about them.
+GPU = """
+class Event:
+    def __init__(self, name, begin, end, kind="kernel", device=0):
+        self.all = name, int(begin), int(end - begin), kind, device
+    name = lambda self: self.all[0]
+    start_ns = lambda self: self.all[1]
+    duration_ns = lambda self: self.all[2]
+    activity_type = lambda self: self.all[3]
+    device_index = lambda self: self.all[4]
+    device_resource_id = lambda self: 7
+    device_type = lambda self: "DeviceType.CUDA"
+
+class Result:
+    def __init__(self, result):
+        self.result = result
+
+    def save(self, path):
+        self.result.save(path)
+
+    def events(self):
+        global truth
+        events = list(self.result.events())
+        ends = sorted(e.start_ns() + e.duration_ns() for e in events if e.name().startswith("Optimizer.step#"))
+        (a, b), c = (events[0].start_ns(), ends[0]), ends[1]
+        for begin, end in ((a, b), (b, c)):
+            part = (end - begin) / 8
+            events += [Event("gemm", begin + 2 * part, begin + 4 * part), Event("relu", begin + 3 * part, begin + 6 * part),
+                       Event("step", begin, end, "gpu_user_annotation")]
+        events += [Event("Memcpy", b - (b - a) / 8, b + (c - b) / 8, "gpu_memcpy"), Event("gemm", a, a + (b - a) / 2, device=1)]
+        events.sort(key=lambda e: e.start_ns())
+        truth = [["cuda:0", (b - a) * 5 / 8e6, 3], ["cuda:0", (c - b) * 5 / 8e6, 3], ["cuda:1", (b - a) / 2e6, 1]]
+        return events
+
+whole = torch.autograd._disable_profiler
+torch.autograd._disable_profiler = lambda: Result(whole())
+"""
+
+
+def test_time_on_a_gpu(training, data_dir):
+    """What overlaps counts once, a range of the job not at all, and what crosses the end of a step for both."""
+    j, client = training
+    assert j.do(f"exec({GPU!r}, globals())") is None
+    j.do("begin()")
+    done = profile(client, steps=2)
+    assert re.search(r"; the busiest GPU was at work for 6[23] % of the time$", done["note"]), done  # 62.5
+    truth, found = j.do("truth"), rows_of(data_dir, j, 3, "gpu")
+    assert sorted(row["operation_name"] for row in found) == ["cuda:0", "cuda:0", "cuda:1"]
+    first = min(row["step"] for row in found)
+    assert [row["step"] - first for row in found if row["operation_name"] == "cuda:0"] == [0, 1]
+    for name, ms, kernels in truth:
+        assert any(row["operation_name"] == name and abs(row["duration_ms"] - ms) < 0.001 and row["calls"] == kernels and row["tid"] is None
+                   for row in found), (truth, found)
 
 
 def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811

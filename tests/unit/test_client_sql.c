@@ -334,7 +334,7 @@ static void test_complete_tables(void **state) {
     assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks steps tensor_statistics");
     assert_offered("SELECT * FROM python.samples, python.ga|", "");
     assert_offered("SELECT * FROM python.samples, python.g|",
-                   "gc gpu_memory memory_growth process_groups tensor_growth");
+                   "gc gpu_blocks gpu_memory memory_growth process_groups tensor_growth");
     assert_offered("SELECT 1; SELECT * FROM probing.st|", "status");
     assert_offered("SELECT * FROM (SELECT tid FROM python.backt|", "backtrace");
 }

@@ -558,7 +558,7 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
         v[RING_SPANS_DURATION_MS].f = (double)row->took_ns / 1e6;
         v[RING_SPANS_TID].i = row->tid < 0 ? RING_INT_NULL : row->tid;
         v[RING_SPANS_STEP].i = step < 0 ? RING_INT_NULL : step;
-        v[RING_SPANS_KIND].i = RING_SPAN_PROFILER;
+        v[RING_SPANS_KIND].i = row->tid == TORCH_PROFILER_GPU ? RING_SPAN_GPU : RING_SPAN_PROFILER;
         v[RING_SPANS_CALLS].i = row->calls;
         record_append(p->training->record, RING_SPANS, v);
     }
@@ -572,6 +572,10 @@ static void torch_profiler_report_found(struct torch_profiler *p, const struct t
     text_human_bytes(bytes, sizeof bytes, f->bytes);
     snprintf(p->note, sizeof p->note, "%u step%s, %lld operations, %s of a trace; the job stopped for %.2g s",
              ended, ended == 1 ? "" : "s", (long long)f->events, bytes, (double)f->pause_us / 1e6);
+    size_t used = strlen(p->note);
+    if (f->gpus > 0 && f->steps_ns > 0)
+        snprintf(p->note + used, sizeof p->note - used, "; %s was at work for %.0f %% of the time",
+                 f->gpus == 1 ? "the GPU" : "the busiest GPU", 100 * (double)f->gpu_ns / (double)f->steps_ns);
 }
 
 static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler *p, bool wanted,

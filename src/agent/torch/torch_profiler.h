@@ -95,8 +95,12 @@ struct torch_profiler_row {
     char name[208];
     int64_t step;              /* counted from 0 */
     int64_t begin_ns, took_ns; /* since the epoch */
-    int64_t calls, tid;        /* tid is -1 if there is none, as on a GPU */
+    /* tid is -1 if there is none, as on a GPU; TORCH_PROFILER_GPU: `name` is a GPU, which was at work
+     * for `took_ns` of that step */
+    int64_t calls, tid;
 };
+
+#define TORCH_PROFILER_GPU (-2)
 
 #define TORCH_PROFILER_ROWS 2048
 
@@ -114,6 +118,8 @@ struct torch_profiler_found {
     size_t n;
     bool written;
     int64_t events, bytes, pause_us;
+    /* of these steps, that of the GPU that was at work the longest, and their number; 0: not known */
+    int64_t steps_ns, gpu_ns, gpus;
 };
 void torch_profiler_job_get(const struct worker_job *job, struct torch_profiler_found *out);
 

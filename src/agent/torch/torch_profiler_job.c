@@ -8,6 +8,7 @@
 #include "agent/torch/torch_profiler.h"
 
 #define TORCH_PROFILER_SUMMARY (-1) /* in place of a step: the sum of everything */
+#define TORCH_PROFILER_GPUS (-2)    /* and of all steps, what GPUs did */
 
 enum torch_profiler_job_phase {
     TORCH_PROFILER_JOB_HOOKS = 0,
@@ -127,6 +128,10 @@ static void torch_profiler_job_take_row(struct torch_profiler_job *job, const st
         f->events = pyapi_get_int(api, row, 2);
         f->bytes = pyapi_get_int(api, row, 3);
         f->pause_us = pyapi_get_int(api, row, 4);
+    } else if (step == TORCH_PROFILER_GPUS) {
+        f->steps_ns = pyapi_get_int(api, row, 2);
+        f->gpu_ns = pyapi_get_int(api, row, 3);
+        f->gpus = pyapi_get_int(api, row, 5);
     } else if (f->n < TORCH_PROFILER_ROWS) {
         struct torch_profiler_row *to = &job->items[f->n];
         to->step = step;

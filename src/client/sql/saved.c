@@ -116,6 +116,13 @@ const struct saved_query saved_queries[] = {
      "JOIN python.frames f ON f.frame_id = k.frame_id\n"
      "WHERE s.timestamp >= :from AND s.timestamp < :to\n"
      "GROUP BY thread, f.func, f.file ORDER BY samples DESC LIMIT 50;"},
+    {"gpu time", "How long was a GPU at work in the steps that were profiled?",
+     "SELECT s.step, g.operation_name AS gpu, round(s.duration_ms, 2) AS duration_ms,\n"
+     "       round(g.duration_ms, 2) AS gpu_ms,\n"
+     "       round(100 - 100 * g.duration_ms / s.duration_ms, 1) AS idle_percent\n"
+     "FROM profiling_data g\n"
+     "JOIN python.steps s ON s.step = g.step AND s.pid = g.pid\n"
+     "WHERE g.kind = 'gpu' ORDER BY s.step, gpu;"},
     {.name = NULL},
 };
 

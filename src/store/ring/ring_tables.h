@@ -34,7 +34,8 @@ extern const struct ring_table_def RING_TABLES[RING_TABLE_COUNT];
     ;
 #include "store/ring/tables.def"
 
-#define RING_SPAN_PROFILER 6 /* label of operations that torch.profiler has reported */
+#define RING_SPAN_PROFILER 6 /* label of operations that torch.profiler has reported, */
+#define RING_SPAN_GPU 7      /* and of what it has seen of a GPU in a step */
 
 /* Labels of python.collectives. */
 #define RING_COLLECTIVE_OPEN 0

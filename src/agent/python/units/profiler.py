@@ -12,6 +12,8 @@ profiler_now = {}
 profiler_NOTHING, profiler_START, profiler_STOP, profiler_DROP = 0, 1, 2, 3
 profiler_STEP, profiler_STARTED, profiler_STOPPED, profiler_FAILED, profiler_CALL = 0, 1, 2, 3, 4
 profiler_KEY = 'probing profiler'
+profiler_GPU = -2  # in place of a thread
+profiler_WORK = ('kernel', 'gpu_memcpy', 'gpu_memset')
 profiler_REGISTRIES = (
     ('torch.optim.optimizer', '_global_optimizer_post_hooks', 'torch/optim/optimizer.py', 'wrapper'),
     ('torch.nn.modules.module', '_global_forward_pre_hooks', 'torch/nn/modules/module.py', '_call_impl'),
@@ -219,13 +221,57 @@ def profiler_ends(events):
             yield None
 
 
-def profiler_sums(events, ends, per_step):
+def profiler_is_work(event):
+    # On a GPU: a kernel or a copy, and not a range of the job. Without activity_type (2.13 has it)
+    # they cannot be told apart.
+    return profiler_thread(event) == -1 and hasattr(event, 'activity_type') and event.activity_type() in profiler_WORK
+
+
+def profiler_note_work(work, event, began, took, ends):
+    # The parts of its time that lie within each step; ends[0] is the beginning of the first.
+    for step in range(len(ends) - 1):
+        begin, end = max(began, ends[step]), min(began + took, ends[step + 1])
+        if begin < end:
+            work.setdefault((event.device_index(), step), []).append((begin, end))
+
+
+def profiler_busy_ns(parts):
+    # The time in which any of them was at work. They come almost in order, which makes sorting cheap.
+    parts.sort()
+    busy, until = 0, 0
+    for i, (begin, end) in enumerate(parts):
+        if end > until:
+            busy += end - max(begin, until)
+            until = end
+        if i % 500 == 499:
+            yield None
+    yield busy
+
+
+def profiler_work_rows(work, ends):
+    # A row for each step and device, and one for all, of the device that was busiest.
+    most, kernels = {}, 0
+    for device, step in sorted(work):
+        parts, busy = work[device, step], None
+        for busy in profiler_busy_ns(parts):
+            yield None
+        yield (step, 'cuda:%d' % device, ends[step], busy, len(parts), profiler_GPU)
+        most[device] = most.get(device, 0) + busy
+        kernels += len(parts)
+        work[device, step] = parts = None
+    if most:
+        yield (-2, '', ends[-1] - ends[0], max(most.values()), kernels, len(most))
+
+
+def profiler_sums(events, ends, per_step, steps, work):
     sums = {}
     n = len(ends) // per_step
     while events:
         for event in events[-50:]:
             began, took = profiler_when(event)
             step = min(sum([began >= end for end in ends[per_step - 1::per_step]]), max(n - 1, 0))
+            if profiler_is_work(event):
+                profiler_note_work(work, event, began, took, steps)
             row = sums.setdefault((step, event.name(), profiler_thread(event)), [began, 0, 0])
             row[0] = min(row[0], began)
             row[1] += took
@@ -258,9 +304,12 @@ def profiler_finish(path, per_step):
         else:
             ends.append(end)
     ends.sort()
-    sums = None
-    for sums in profiler_sums(events, ends, per_step):
+    sums, work = None, {}
+    # torch gives events by their beginning
+    steps = [profiler_when(event)[0] for event in events[:1]] + ends[per_step - 1::per_step]
+    for sums in profiler_sums(events, ends, per_step, steps, work):
         yield None
+    yield from profiler_work_rows(work, steps)
     for key, row in sorted(sums.items(), key=lambda item: -item[1][1])[:2000]:
         yield (key[0], key[1][:200], row[0], row[1], row[2], key[2])
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory: where the job's memory goes: how much it takes and has taken, the lines that allocate what
- * lives, as a list or as a flame graph, and what variables hold.
+ * lives, as a list or as a flame graph, what variables hold, and what torch holds on GPUs.
  *
  * Lines are known while allocations are traced, which costs the job something and begins with a key.
  * What variables hold is found by walking the job's objects, as for the Tensors screen: only while
@@ -54,9 +54,14 @@ static const char memory_stacks_query[] =
     "SELECT fold(stack_id) AS stack, sum(live_bytes) AS bytes FROM (" MEMORY_LAST
     ") WHERE stack_id IS NOT NULL GROUP BY stack_id HAVING bytes > 0 ORDER BY bytes DESC LIMIT 300";
 
+/* One look each: torch keeps the GIL while it lists its blocks. */
+static const char memory_gpu_query[] =
+    "SELECT 'GPU ' || device || ';' || coalesce(stack, '(stack not recorded)') AS stack, sum(bytes) AS bytes "
+    "FROM python.gpu_blocks WHERE state <> 'inactive' GROUP BY 1 ORDER BY bytes DESC LIMIT 300";
+
 static const char *const memory_not_facts[] = {"rank", "host", "pid", NULL};
 
-enum memory_view { MEMORY_SITES = 0, MEMORY_FLAME, MEMORY_HOLDERS, MEMORY_VIEWS };
+enum memory_view { MEMORY_SITES = 0, MEMORY_FLAME, MEMORY_HOLDERS, MEMORY_GPU, MEMORY_VIEWS };
 
 struct memory_state {
     struct browser browser;
@@ -64,19 +69,26 @@ struct memory_state {
     struct memory_rows sites_rows, holders_rows;
     struct memory_mark mark;
     struct outline sites, holders;
-    struct memory_flame flame;
+    struct memory_flame flame, gpu_flame;
     enum memory_view shown;
     double begun_s;                            /* when tracing began; 0: not from what is known */
     unsigned history_version, process_version; /* of the feeds, as shown */
-    unsigned sites_version, stacks_version, holders_version;
+    unsigned sites_version, stacks_version, holders_version, gpu_version;
 };
 
 static struct outline *memory_outline(struct memory_state *s) {
     return s->shown == MEMORY_HOLDERS ? &s->holders : &s->sites;
 }
 
+/* The flame graph that is shown; NULL: none, or it has nothing. */
+static struct memory_flame *memory_shown_flame(struct memory_state *s) {
+    struct memory_flame *f = s->shown == MEMORY_FLAME ? &s->flame : &s->gpu_flame;
+    return (s->shown == MEMORY_FLAME || s->shown == MEMORY_GPU) && memory_flame_is_there(f) ? f : NULL;
+}
+
 static enum app_feed_id memory_feed(const struct memory_state *s) {
     return s->shown == MEMORY_HOLDERS ? FEED_MEMORY_HOLDERS
+           : s->shown == MEMORY_GPU   ? FEED_GPU_BLOCKS
            : s->shown == MEMORY_FLAME ? FEED_MEMORY_STACKS
                                       : FEED_MEMORY_SITES;
 }
@@ -88,8 +100,8 @@ static const struct memory_row *memory_selected(struct memory_state *s) {
 
 /* The query of the list that is shown. What was allocated before tracing began is of another. */
 static void memory_put_query(const struct memory_state *s, char *buf, size_t cap) {
-    if (s->shown == MEMORY_HOLDERS)
-        snprintf(buf, cap, "%s", memory_holders_query);
+    if (s->shown == MEMORY_HOLDERS || s->shown == MEMORY_GPU)
+        snprintf(buf, cap, "%s", s->shown == MEMORY_GPU ? memory_gpu_query : memory_holders_query);
     else
         snprintf(buf, cap, s->shown == MEMORY_FLAME ? memory_stacks_query : memory_sites_query, s->begun_s);
 }
@@ -112,7 +124,9 @@ static void memory_follow(struct memory_state *s, struct app *app) {
     app_feed_follow(app, FEED_MEMORY_PROCESS, memory_process_query, MEMORY_EVERY_S);
     memory_put_query(s, text, sizeof text);
     app_feed_follow(app, memory_feed(s), text,
-                    s->shown == MEMORY_HOLDERS ? MEMORY_HOLDERS_EVERY_S : MEMORY_EVERY_S);
+                    s->shown == MEMORY_GPU       ? INFINITY
+                    : s->shown == MEMORY_HOLDERS ? MEMORY_HOLDERS_EVERY_S
+                                                 : MEMORY_EVERY_S);
 }
 
 static bool memory_is_new(const struct app_feed *f, unsigned *version, bool frozen) {
@@ -128,7 +142,8 @@ static void memory_take(struct memory_state *s, const struct app *app) {
                           *process = app_feed_get(app, FEED_MEMORY_PROCESS),
                           *sites = app_feed_get(app, FEED_MEMORY_SITES),
                           *stacks = app_feed_get(app, FEED_MEMORY_STACKS),
-                          *holders = app_feed_get(app, FEED_MEMORY_HOLDERS);
+                          *holders = app_feed_get(app, FEED_MEMORY_HOLDERS),
+                          *gpu = app_feed_get(app, FEED_GPU_BLOCKS);
     bool frozen = app->data.paused;
     bool newer = memory_is_new(past, &s->history_version, frozen && s->history_version != UINT32_MAX);
     newer |= memory_is_new(process, &s->process_version, frozen && s->process_version != UINT32_MAX);
@@ -143,6 +158,8 @@ static void memory_take(struct memory_state *s, const struct app *app) {
     }
     if (memory_is_new(stacks, &s->stacks_version, frozen && memory_flame_is_there(&s->flame)))
         memory_flame_build(&s->flame, stacks->rows);
+    if (memory_is_new(gpu, &s->gpu_version, frozen && memory_flame_is_there(&s->gpu_flame)))
+        memory_flame_build(&s->gpu_flame, gpu->rows);
     if (memory_is_new(holders, &s->holders_version, frozen && s->holders_rows.rows)) {
         if (!holders->rows)
             tags_clear(&s->holders.view.own_tags);
@@ -168,7 +185,7 @@ static void memory_init(void *state, struct app *app) {
     s->holders.view.filter = s->sites.view.filter;
     s->history = (struct memory_history){.limit = NAN, .a_minute = NAN};
     s->history_version = s->process_version = s->sites_version = s->stacks_version = s->holders_version =
-        UINT32_MAX; /* none were seen */
+        s->gpu_version = UINT32_MAX; /* none were seen */
     memory_update(state, app);
 }
 
@@ -180,6 +197,7 @@ static void memory_fini(void *state) {
     memory_rows_fini(&s->holders_rows);
     memory_mark_fini(&s->mark);
     memory_flame_fini(&s->flame);
+    memory_flame_fini(&s->gpu_flame);
 }
 
 /* ---- drawing ---- */
@@ -202,7 +220,7 @@ static void memory_put_totals(const struct memory_state *s, struct strbuf *out) 
         strbuf_addf(out, "   %zu holder%s", s->holders_rows.n, s->holders_rows.n == 1 ? "" : "s");
     if (s->shown == MEMORY_HOLDERS && s->holders_rows.looked >= 0)
         strbuf_addf(out, ", of %.0f objects", s->holders_rows.looked);
-    if (s->shown != MEMORY_HOLDERS && s->sites_rows.n) {
+    if ((s->shown == MEMORY_SITES || s->shown == MEMORY_FLAME) && s->sites_rows.n) {
         text_human_bytes(size, sizeof size, s->sites_rows.live);
         text_human_bytes(more, sizeof more, s->sites_rows.allocated);
         strbuf_addf(out, "   traced: %s live of %s", size, more);
@@ -259,7 +277,9 @@ static void memory_draw_meters(const struct memory_state *s, struct grid *g, str
 static void memory_put_empty(struct memory_state *s, const struct app *app, char *buf, size_t cap) {
     char nothing[160];
     bool is_on = arms_is_on(&app->data.arms, ARM_ALLOC);
-    if (memory_outline(s)->things)
+    if (s->shown == MEMORY_GPU)
+        snprintf(nothing, sizeof nothing, "torch holds nothing on GPUs");
+    else if (memory_outline(s)->things)
         snprintf(nothing, sizeof nothing, "nothing matches: A shows all");
     else if (s->shown == MEMORY_HOLDERS)
         snprintf(nothing, sizeof nothing, "no variable holds much");
@@ -271,7 +291,8 @@ static void memory_put_empty(struct memory_state *s, const struct app *app, char
         snprintf(nothing, sizeof nothing,
                  "allocations are not traced: X starts it (1 %% of a core, or more)");
     app_feed_put_empty(app, memory_feed(s), nothing, buf, cap);
-    if (s->shown != MEMORY_HOLDERS && app_feed_get(app, memory_feed(s))->is_answered)
+    if ((s->shown == MEMORY_SITES || s->shown == MEMORY_FLAME) &&
+        app_feed_get(app, memory_feed(s))->is_answered)
         snprintf(buf, cap, "%s", nothing); /* the note of the table is about the command line */
 }
 
@@ -297,8 +318,13 @@ static void memory_draw(void *state, struct app *app, struct grid *g, struct rec
     strbuf_fini(&line);
     memory_draw_meters(s, g, &area);
     memory_put_empty(s, app, empty, sizeof empty);
-    if (s->shown == MEMORY_FLAME && memory_flame_is_there(&s->flame)) {
-        memory_flame_draw(&s->flame, g, area);
+    if (memory_shown_flame(s)) {
+        memory_flame_draw(memory_shown_flame(s), g, area);
+        return;
+    }
+    if (s->shown == MEMORY_GPU) { /* it has no list */
+        grid_fill(g, area, ROLE_TEXT);
+        grid_text(g, area, 1, 1, ROLE_MUTED, empty);
         return;
     }
     if (s->browser.open)
@@ -310,7 +336,9 @@ static void memory_draw(void *state, struct app *app, struct grid *g, struct rec
 static void memory_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct memory_state *s = state;
     (void)app;
-    if (s->shown == MEMORY_FLAME && memory_flame_is_there(&s->flame))
+    if (s->shown == MEMORY_GPU)
+        strbuf_adds(out, "torch's memory on GPUs, by stack: r reads it again");
+    else if (s->shown == MEMORY_FLAME && memory_flame_is_there(&s->flame))
         strbuf_adds(out, "Bytes that live, by stack");
     else
         outline_status(s->shown == MEMORY_HOLDERS ? &s->holders : &s->sites,
@@ -335,25 +363,33 @@ static void memory_set_mark(struct memory_state *s, struct app *app) {
     app_message(app, false, "mark set: GROWTH counts from here");
 }
 
+/* torch's blocks on GPUs are of now: a recording has none. */
+static bool memory_has_gpu(const struct memory_state *s, const struct app *app) {
+    return !data_is_recorded(&app->data) && !isnan(meter_at(&s->history.meters[MEMORY_METER_GPU], 0));
+}
+
 static void memory_next_view(struct memory_state *s, struct app *app) {
     static const char *const names[] = {[MEMORY_SITES] = "the lines that allocate what lives",
                                         [MEMORY_FLAME] = "bytes that live, as a flame graph",
-                                        [MEMORY_HOLDERS] = "what variables hold"};
-    s->shown = (enum memory_view)((s->shown + 1) % MEMORY_VIEWS);
+                                        [MEMORY_HOLDERS] = "what variables hold",
+                                        [MEMORY_GPU] = "what torch holds on GPUs, as a flame graph"};
+    s->shown = (enum memory_view)((s->shown + 1) % (memory_has_gpu(s, app) ? MEMORY_VIEWS : MEMORY_GPU));
+    if (s->shown == MEMORY_GPU)
+        app_feed_ask(app, FEED_GPU_BLOCKS, memory_gpu_query);
     app_message(app, false, "%s", names[s->shown]);
     memory_update(s, app);
 }
 
-static bool memory_act_flame(struct memory_state *s, enum action action) {
+static bool memory_act_flame(struct memory_flame *f, enum action action) {
     switch ((int)action) {
     case ACTION_UP:
-        return memory_flame_move(&s->flame, 0, -1) || true;
+        return memory_flame_move(f, 0, -1) || true;
     case ACTION_DOWN:
-        return memory_flame_move(&s->flame, 0, 1) || true;
+        return memory_flame_move(f, 0, 1) || true;
     case ACTION_LEFT:
-        return memory_flame_move(&s->flame, -1, 0) || true;
+        return memory_flame_move(f, -1, 0) || true;
     case ACTION_RIGHT:
-        return memory_flame_move(&s->flame, 1, 0) || true;
+        return memory_flame_move(f, 1, 0) || true;
     default:
         return false;
     }
@@ -377,15 +413,15 @@ static bool memory_act(void *state, struct app *app, enum action action) {
     default:
         break;
     }
-    if (s->shown == MEMORY_FLAME && memory_flame_is_there(&s->flame) && memory_act_flame(s, action))
+    if (memory_shown_flame(s) && memory_act_flame(memory_shown_flame(s), action))
         return true;
     return browser_act(&s->browser, memory_outline(s), action, ACTION_OPEN_MEMORY);
 }
 
 static bool memory_mouse(void *state, struct app *app, const struct input_event *e) {
     struct memory_state *s = state;
-    if (s->shown == MEMORY_FLAME && memory_flame_is_there(&s->flame))
-        return memory_flame_click(&s->flame, e->row, e->col);
+    if (memory_shown_flame(s))
+        return memory_flame_click(memory_shown_flame(s), e->row, e->col);
     return browser_mouse(&s->browser, memory_outline(s), app, e);
 }
 
