@@ -306,16 +306,36 @@ def check_allocator():
     return near and same and hold_us <= 2000, f"{ours} / {torch_mb:.1f} MiB, uuid {'known' if same else 'not in gpu_metrics'}, GIL {hold_us:.0f} us"
 
 
+def check_blocks():
+    """Blocks of torch's allocator: their sum is the allocator's within 30 %; the step's line is among the stacks once they are recorded."""
+    with Job("plain") as job:
+        job.wait_lines(3)
+        probing(job.pid, "eval", 'import torch; torch.cuda.memory._record_memory_history("state", context="state", stacks="python", max_entries=1)')
+        job.wait_lines(6)
+        places = json.loads(probing(job.pid, "memory", "--gpu", "--json"))["places"]
+        hold_us = json.loads(probing(job.pid, "status", "--json"))["gil"]["us_longest_hold"]
+        probing(job.pid, "eval", "import torch; torch.cuda.memory._record_memory_history(None)")
+        torch_mb = int(job.lines()[-1][3]) / 1048576
+    used_mb = sum(place["bytes"] for place in places if place["state"] != "inactive") / 1048576
+    known = sorted({place["function_name"] for place in places if place["function_name"]})
+    return (abs(used_mb - torch_mb) <= 0.3 * torch_mb and bool(known),
+            f"{used_mb:.1f} MiB in {sum(place['blocks'] for place in places)} blocks / {torch_mb:.1f} MiB, by {known[:5]}, GIL {hold_us:.0f} us")
+
+
 def check_profiler():
-    """torch.profiler for three steps: kernels are in its trace."""
+    """torch.profiler for three steps: kernels are in its trace, and the GPU was at work for a part of each step."""
     with Job("plain") as job, tempfile.TemporaryDirectory() as folder:
         job.wait_lines(3)
         path = os.path.join(folder, "trace.json")
         probing(job.pid, "profile", "--yes", "-o", path, limit=300)
         with open(path, encoding="utf-8") as file:
             kernels = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"]
+        work = rows(job.pid, "SELECT g.duration_ms AS gpu_ms, s.duration_ms AS step_ms FROM profiling_data g JOIN python.steps s ON s.step = g.step "
+                    "WHERE g.kind = 'gpu'")
         alive = job.process.poll() is None
-    return bool(kernels) and alive, f"{len(kernels)} kernels, the job {'lives' if alive else 'has ended'}"
+    shares = [round(row["gpu_ms"] / row["step_ms"], 2) for row in work]
+    right = bool(kernels) and alive and len(shares) == 3 and all(0.3 < share < 1.1 for share in shares)
+    return right, f"{len(kernels)} kernels, at work for {shares} of the steps, the job {'lives' if alive else 'has ended'}"
 
 
 def check_nccl():
