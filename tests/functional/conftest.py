@@ -268,6 +268,17 @@ def inject_in_time(probing, pid):
         pytest.fail(f"{e}: {refused}")
 
 
+def attach_in_time(probing, *words):
+    """`probing cluster attach WORDS`, until it says neither that the machine is too busy nor to try again: what it did then."""
+    done = []
+
+    def tried():
+        done[:] = [probing("cluster", "attach", *words, timeout=90)]
+        return done[0].status == 0 or "try again" not in done[0].stderr
+    wait_until(tried, 150, f"all ranks of {words} to be attached to")
+    return done[0].ok()
+
+
 # --- interpreters -----------------------------------------------------------------------------------------------
 
 def identify(path):

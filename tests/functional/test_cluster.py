@@ -12,7 +12,7 @@ import uuid
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, attach_in_time
 from lying_agent import as_nobody
 
 pytestmark = pytest.mark.timeout(240)
@@ -105,7 +105,7 @@ def test_torchrun(torchrun, probing, ptrace, wait_until, tmp_path):
     os.kill(pids[1], signal.SIGKILL)
     wait_until(lambda: nodes(probing, pids[0])[0]["missing"] == "1", 30, "the missing rank")
     assert nodes(probing, job)[0]["state"] == "ranks missing"
-    missing = probing("cluster", "attach", job, timeout=60).ok()
+    missing = attach_in_time(probing, job)
     assert "has no process here for rank 1 of 2" in missing.stderr and "already loaded" in missing.stdout
     assert [(row["rank"], row["pid"], row["state"]) for row in ranks(probing, job)] == [(0, pids[0], "alive"), (1, None, "missing")]
 
@@ -134,7 +134,7 @@ def test_other_launchers(source, claim, probing, ptrace):
     query = "SELECT DISTINCT rank, pid FROM python.threads ORDER BY rank"
     expected = [{"rank": 0, "pid": jobs[1].pid}, {"rank": 1, "pid": jobs[0].pid}]
     assert rows(probing("-t", f"job:{node['job']}", "query", "--no-inject", "--json", query)) == expected
-    probing("cluster", "attach", node["job"], timeout=60).ok()
+    attach_in_time(probing, node["job"])
     assert rows(probing("-t", f"job:{node['job']}", "query", "--json", query)) == expected
 
 

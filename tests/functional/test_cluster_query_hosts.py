@@ -12,6 +12,7 @@ import time
 import pytest
 
 import test_cluster_hosts
+from conftest import attach_in_time
 from plain_sqlite import PlainSqlite, folder_of, statements
 from test_cluster_hosts import Hosts, rows
 
@@ -44,7 +45,7 @@ def training(tmp_path, build_dir, torch_python, wait_until, probing, ptrace):
     made = Hosts(2, tmp_path, build_dir, torch_python, wait_until, TRAIN, "127.0.0.1")
     made.at = ["--hosts", "n0,n1", "--via", made.via]
     try:
-        probing("cluster", "attach", *made.at, timeout=90).ok()
+        attach_in_time(probing, *made.at)
         wait_until(lambda: sum(row["n"] > 20 for row in made.query("SELECT count(*) AS n FROM python.steps GROUP BY rank")) == 4, 60)
         yield made
     finally:

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from agent_wire import Unpacker, pack
-from conftest import wait_until
+from conftest import attach_in_time, wait_until
 from test_cluster import claim, nodes, ranks, refused, rows, torchrun  # noqa: F401
 from test_liars_targets import MAPS_SLOW, slow  # noqa: F401
 
@@ -183,7 +183,7 @@ def test_torchrun(torchrun, probing, ptrace, tmp_path):  # noqa: F811
     assert {row["rank"]: row["doing"] for row in ranks(probing, launcher)}[1] == "stopped"
     assert any(one["in_collective"] for one in stacks(probing, str(launcher), "-d", "0s"))
     os.kill(pids[1], signal.SIGCONT)
-    probing("cluster", "attach", launcher, timeout=60).ok()
+    attach_in_time(probing, launcher)
     read = rows(probing("cluster", "query", launcher, "--json", "SELECT rank, agent FROM cluster.ranks", timeout=60))
     assert read == [{"rank": 0, "agent": 1}, {"rank": 1, "agent": 1}]
 
@@ -202,7 +202,7 @@ while True:
 
 def test_steps(claim, probing, ptrace, torch_python):  # noqa: F811
     made = claim(0, 1, name="steps.py", source=TRAIN, python=torch_python, LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", OMP_NUM_THREADS="1")
-    probing("cluster", "attach", made.pid, timeout=60).ok()
+    attach_in_time(probing, made.pid)
     query = "SELECT step, step_ms, state FROM cluster.ranks"
     first = wait_until(lambda: next((row for row in rows(probing("cluster", "query", made.pid, "--json", query, timeout=60)) if row["step"] is not None), None), 60, "a step")
     assert first["step_ms"] > 0 and first["state"] in ("computes", "waits")
@@ -234,7 +234,7 @@ def test_backward(claim, probing, ptrace, torch_python, torch_fork, tmp_path):  
     started = [claim(rank, 2, name="ddp.py", source=BACKWARD, python=torch_python, fork=torch_fork, args=[tmp_path / "hold"], LOCAL_RANK=str(rank), **more) for rank in range(2)]
     name = str(started[0].pid)
     wait_until(lambda: all("trains" in one.output() for one in started), 60, "ranks that train")
-    probing("cluster", "attach", name, timeout=60).ok()
+    attach_in_time(probing, name)
     seen = "SELECT count(*) AS n FROM python.collectives WHERE rank = 0"
     wait_until(lambda: rows(probing("-t", f"job:{name}", "query", "--json", seen, timeout=60))[0]["n"], 60, "collectives that its agent sees")
     (tmp_path / "hold").touch()

@@ -3,6 +3,7 @@
 
 import pytest
 
+from conftest import attach_in_time
 from skipping_job import skipping
 
 __all__ = ["skipping"]  # a fixture
@@ -14,7 +15,7 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     started = skipping(2, 1, late=True)
     started.running()
     job = f"job:{started.pid}"
-    probing("cluster", "attach", job, timeout=60).ok()
+    attach_in_time(probing, job)
 
     def query(text):
         return probing("-t", job, "query", "--json", text, timeout=60).ok().json()["rows"]
@@ -59,7 +60,7 @@ def test_who_comes_last(skipping, probing, ptrace, wait_until):
     started = skipping(3, 0, late=True, slow=2)
     started.running()
     job = f"job:{started.pid}"
-    probing("cluster", "attach", job, timeout=60).ok()
+    attach_in_time(probing, job)
     few = "SELECT count(*) AS n FROM comm_metrics WHERE src_rank = dst_rank"
 
     def query(text):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, attach_in_time, wait_until
 from test_tui_tmux import screen
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
@@ -37,7 +37,7 @@ def job(torch_python, torch_fork, tmp_path, data_dir, ptrace, probing):  # noqa:
     def start(fault):
         jobs.append(Job(torch_python, tmp_path / f"job-{len(jobs)}", fault, 4, 3, torch_fork, script=UNEVEN))
         jobs[-1].wait("ready")
-        probing("cluster", "attach", jobs[-1].target(), timeout=60).ok()
+        attach_in_time(probing, jobs[-1].target())
         return jobs[-1]
     yield start
     for one in jobs:
@@ -83,7 +83,7 @@ def test_loaded_again(job, screen, probing, probing_top):
         return found and int(found[1])
     wait_until(lambda: (step() or 0) >= JUDGED, PATIENT_S, "steps")
     probing("cluster", "detach", one.target(), timeout=60).ok()
-    probing("cluster", "attach", one.target(), timeout=60).ok()
+    attach_in_time(probing, one.target())
     before = step()
     wait_until(lambda: 0 < (step() or 0) < before, PATIENT_S, "a step after the agents were loaded again")
     s.type("q")
