@@ -90,6 +90,16 @@ torch.cuda.synchronize()
 '''
 
 
+MATMUL = r"""
+import torch
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+while True:
+    for _ in range(50):
+        b = a @ a
+    torch.cuda.synchronize()
+"""
+
+
 class Job:
     """A job of JOB (or other text), until the end of the block."""
 
@@ -159,6 +169,23 @@ def check_values():
     right = all(ours is not None and abs(ours - smi) <= max(0.02 * smi, 2 if name in ("gpu_util", "temperature_c") else 0)
                 for name, ours, smi in pairs)
     return right, ", ".join(f"{name} {ours if ours is None else round(ours, 1)} / {smi:.1f}" for name, ours, smi in pairs)
+
+
+def check_sm_active():
+    """The share of multiprocessors that work, ten seconds of it: above 50 % while large matrices are multiplied, below 5 % while nothing runs."""
+    found = {}
+    for kind, text in (("matmul", MATMUL), ("idle", "import time\ntime.sleep(1e6)\n")):
+        with Job(kind, text=text) as job:
+            time.sleep(15)  # torch is imported, and the load of the job before is gone
+            watch = subprocess.Popen([PROBING, str(job.pid), "query", "--no-inject", "--watch", "1s", "--format", "json",
+                                      "SELECT avg(sm_active) AS sm, avg(tensor_active) AS tensor, avg(dram_active) AS dram, avg(gpu_util) AS util "
+                                      "FROM gpu_metrics WHERE device = 0 AND slice IS NULL"], stdout=subprocess.PIPE, text=True)
+            time.sleep(10)
+            watch.terminate()
+            found[kind] = [json.loads(part) for part in re.findall(r"^\{.*\}$", watch.communicate()[0], re.M)][-1]["rows"][0]
+    if found["matmul"]["sm"] is None:
+        return True, f"not supported by this device, by its driver, or not for this user: {found}"
+    return found["matmul"]["sm"] > 50 and found["idle"]["sm"] is not None and found["idle"]["sm"] < 5, str(found)
 
 
 def check_recording():

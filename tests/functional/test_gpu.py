@@ -73,7 +73,7 @@ def test_values(target, probing, driver, data_dir):  # noqa: ARG001
     assert row["pid"] == job.pid and row["timestamp"]
     assert {key: row[key] for key in list(row)[4:]} == {
         "device": 1, "uuid": "GPU-00000001-0000-0000-0000-000000000000", "name": "NVIDIA H100", "slice": None, "gpu_util": 93.0,
-        "mem_used_mb": 61234.0, "mem_total_mb": 81559.0, "power_w": 652.5, "power_limit_w": 700.0, "temperature_c": 61.0,
+        "sm_active": None, "tensor_active": None, "dram_active": None, "mem_used_mb": 61234.0, "mem_total_mb": 81559.0, "power_w": 652.5, "power_limit_w": 700.0, "temperature_c": 61.0,
         "sm_clock_mhz": 1755.0, "throttle": "power,heat", "ecc": 3, "xid": 48, "state": "ok", "silent_s": None, "assumed": 0}
     called = {line.split()[1] for line in driver.calls.read_text(encoding="utf-8").splitlines()}
     assert "UtilizationRates" in called and "RunningProcesses" not in "".join(called)
@@ -196,6 +196,42 @@ def test_a_recording_has_the_past(target, probing, probing_top, driver, tmux, tm
         s.close()
 
 
+def test_what_of_a_device_is_at_work(target, probing, probing_top, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Shares between two samples of a device, from the second on; unknown of slices, where GPM is missing, refused or lies. A sample that hangs is
+    given up as any call is."""
+    job = target(JOB)
+    shares = [5.5 * i for i in range(16)]
+    driver.write(f"devices 5\nutil 0 97\nsm 0 {' '.join(map(str, shares))}\ntensor 0 40.25\ndram 0 101\nutil 1 55\nmig 2 1\nsm 2 31\n"
+                 "sm 3 1e300\ntensor 3 -7\ndram 3 nan\nsm 4 9\nhang 4 GpmSampleGet\n")
+    path = tmp_path / "run.db"
+    record(probing, driver, job, path)
+    job.end()
+    rows = recorded(probing, path, "SELECT * FROM gpu_metrics ORDER BY timestamp")
+    names = ("sm_active", "tensor_active", "dram_active")
+    of = {key: [tuple(row[name] for name in names) for row in rows if (row["device"], row["slice"]) == key] for key in
+          ((0, None), (1, None), (2, 0), (3, None))}
+    first, *others = of[0, None]
+    known = [row for row in others if row[0] is not None]  # a child that takes over begins anew
+    assert first == (None, None, None) and len(known) >= 2, rows
+    assert [row[0] for row in known] == sorted(row[0] for row in known) and {row[0] for row in known} <= set(shares)
+    assert {row[1:] for row in known} == {(40.25, 100.0)}
+    assert all(of.values()) and {row for key in ((1, None), (2, 0), (3, None)) for row in of[key]} == {(None, None, None)}
+    assert [row["state"] for row in rows if row["device"] == 4][-1] == "no answer"
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {path}; echo status=$?")
+        s.wait_for("0 GPU")
+        s.type("0")
+        s.wait_for("[0 GPU]")
+        wait_until(lambda: re.search(rf"^ *0 +97 +{known[-1][0]:.0f} ", s.text(), re.M), 60, "the first device")
+        assert re.search(r"UTIL% +SM%", s.text()) and re.search(r"^ *1 +55 +\? ", s.text(), re.M), s.text()
+        assert f"SMs {known[-1][0]:.0f} %, tensor cores 40 %, memory traffic 100 %" in s.text(), s.text()
+        s.type("q")
+        s.type("q")
+    finally:
+        s.close()
+
+
 def test_a_recording_without_a_gpu(target, probing, probing_top, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
     """It has no rows, no verdict speaks of a GPU, and nothing of it is shown."""
     job = target(JOB, env={"CUDA_VISIBLE_DEVICES": ""})
@@ -228,6 +264,7 @@ def test_a_recording_that_lies(target, probing, probing_top, driver, tmux, tmp_p
         [first] = db.execute("SELECT * FROM gpu_metrics LIMIT 1").fetchall()
         for i in range(300):
             row = dict(zip(names, first), device=(i - 5) * 1000003 ** (i % 3), slice=-7, gpu_util=(-1e300, 1e300, "much")[i % 3], mem_used_mb=-1,
+                       sm_active=(1e300, "most", -1e300)[i % 3], tensor_active=float("inf"), dram_active=b"\0",
                        mem_total_mb=(0, 1e308)[i % 2], power_w=float("inf"), temperature_c=b"\0\1", sm_clock_mhz=-1e18,
                        uuid="\33]0;owned\7" + "u" * 5000, name="\33[2J\33[31mevil" + "\u202e" * 50, throttle="heat\r\n" * 400,
                        state=("ok", "\33[5mlost", "lost")[i % 3], ecc=-1 << 62, xid=1 << 62, silent_s=1e300, assumed=77)

@@ -9,6 +9,8 @@
  *   mig D N                 device D is divided into N slices
  *   util D N..., used D N... (MiB), total D N... (MiB), power D N... (mW), limit D N... (mW), temperature D N..., clock D N...,
  *   reasons D N..., ecc D N...   one value a second, since the file was written; the last one stays
+ *   sm D N..., tensor D N..., dram D N...   the same, fractions, inf and nan, too: what GPM has between the last two samples, which
+ *                           is what the script has at the time of the second one; GPM is supported by devices that have sm
  *   xid D N                 that error is reported, once to each process
  *   error D FUNCTION N      that function (or all, *) fails so for device D (or all, *)
  *   hang D FUNCTION         it does not return; init and count have the device -
@@ -96,25 +98,29 @@ static int fake_call(const char *function, int device) {
     return rc;
 }
 
-/* Its value now; `missing` if the script has none. */
-static unsigned long long fake_value(const char *key, int device, unsigned long long missing) {
+/* The word of its value now; "" if the script has none. */
+static void fake_now(const char *key, int device, char word[64]) {
     char rest[512], *at = rest;
     struct stat st;
     const char *path = getenv("FAKE_NVML");
     struct timespec now;
-    unsigned long long v = missing;
+    word[0] = '\0';
     if (!path || stat(path, &st) != 0 || !fake_find(key, device, rest, sizeof rest))
-        return missing;
+        return;
     clock_gettime(CLOCK_REALTIME, &now);
     for (long s = now.tv_sec - st.st_mtim.tv_sec; s >= 0; s--) {
-        char *end;
-        unsigned long long next = strtoull(at, &end, 0);
-        if (end == at)
+        int n = 0;
+        if (sscanf(at, "%63s%n", word, &n) != 1)
             break;
-        v = next;
-        at = end;
+        at += n;
     }
-    return v;
+}
+
+/* Its value now; `missing` if the script has none. */
+static unsigned long long fake_value(const char *key, int device, unsigned long long missing) {
+    char word[64];
+    fake_now(key, device, word);
+    return word[0] ? strtoull(word, NULL, 0) : missing;
 }
 
 static int fake_copy(const char *key, int device, const char *missing, char *buf, unsigned cap) {
@@ -222,6 +228,36 @@ struct fake_event {
     unsigned gpu, compute;
 };
 
+/* A sample has been taken of a device, with what the script had then. */
+struct fake_sample {
+    fake_device device;
+    struct timespec at;
+    char words[3][64];
+};
+
+struct fake_support {
+    unsigned version, is_supported;
+};
+
+struct fake_metric {
+    unsigned id;
+    int rc;
+    double value;
+    const char *info[3];
+};
+
+/* As a driver of R525, which knows 98 metrics. */
+struct fake_metrics {
+    unsigned version, n;
+    struct fake_sample *first, *second;
+    struct fake_metric list[98];
+};
+
+EXPORT int nvmlGpmQueryDeviceSupport(fake_device d, struct fake_support *out);
+EXPORT int nvmlGpmSampleAlloc(struct fake_sample **out);
+EXPORT int nvmlGpmSampleFree(struct fake_sample *s);
+EXPORT int nvmlGpmSampleGet(fake_device d, struct fake_sample *out);
+EXPORT int nvmlGpmMetricsGet(struct fake_metrics *m);
 EXPORT int nvmlInit_v2(void);
 EXPORT int nvmlDeviceGetCount_v2(unsigned *n);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned i, fake_device *d);
@@ -309,6 +345,57 @@ int nvmlEventSetWait_v2(void *set, struct fake_event *out, unsigned ms) {
         return 0;
     }
     return 10;
+}
+
+int nvmlGpmQueryDeviceSupport(fake_device d, struct fake_support *out) {
+    int rc = fake_call("GpmQueryDeviceSupport", fake_number(d));
+    char word[64];
+    if (out->version != 1)
+        return 25;
+    fake_now("sm", fake_number(d), word);
+    out->is_supported = word[0] != '\0';
+    return rc;
+}
+
+int nvmlGpmSampleAlloc(struct fake_sample **out) {
+    *out = calloc(1, sizeof **out);
+    return fake_call("GpmSampleAlloc", -1);
+}
+
+int nvmlGpmSampleFree(struct fake_sample *s) {
+    free(s);
+    return fake_call("GpmSampleFree", -1);
+}
+
+int nvmlGpmSampleGet(fake_device d, struct fake_sample *out) {
+    static const char *const keys[] = {"sm", "tensor", "dram"};
+    int rc = fake_call("GpmSampleGet", fake_number(d));
+    *out = (struct fake_sample){.device = rc ? NULL : d};
+    clock_gettime(CLOCK_MONOTONIC, &out->at);
+    for (int i = 0; i < 3; i++)
+        fake_now(keys[i], fake_number(d), out->words[i]);
+    return rc ? rc : fake_slice(d) >= 0 ? 3 : 0;
+}
+
+/* Two samples of one device, the older one first, and at least 100 ms between them, as it says. */
+int nvmlGpmMetricsGet(struct fake_metrics *m) {
+    static const unsigned ids[] = {2, 5, 10};
+    if (m->version != 1)
+        return 25;
+    if (m->n == 0 || m->n > 98 || !m->first->device || m->first->device != m->second->device)
+        return 2;
+    int rc = fake_call("GpmMetricsGet", fake_number(m->first->device));
+    double took = (double)(m->second->at.tv_sec - m->first->at.tv_sec) +
+                  (double)(m->second->at.tv_nsec - m->first->at.tv_nsec) / 1e9;
+    for (unsigned i = 0; i < m->n; i++) {
+        m->list[i].rc = took >= 0.1 ? 3 : 2;
+        for (int k = 0; k < 3 && took >= 0.1; k++)
+            if (m->list[i].id == ids[k] && m->second->words[k][0]) {
+                m->list[i].rc = 0;
+                m->list[i].value = strtod(m->second->words[k], NULL);
+            }
+    }
+    return rc;
 }
 
 #endif

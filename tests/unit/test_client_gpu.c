@@ -296,6 +296,54 @@ static void test_xid(void **state) {
     assert_int_equal(wait_for(1, has_xid).newest.xid, 79);
 }
 
+static bool has_sm(const struct gpu_device *d) { return !isnan(d->newest.sm_active_pct); }
+static bool has_tensor(const struct gpu_device *d) { return !isnan(d->newest.tensor_active_pct); }
+
+/* The readings with GPM of a device. */
+static int count_sm(size_t device, const struct gpu_values *v, void *arg) {
+    int *n = arg;
+    n[device] += !isnan(v->sm_active_pct) || !isnan(v->tensor_active_pct) || !isnan(v->dram_active_pct);
+    return 0;
+}
+
+/* Shares between two samples: unknown at first, of slices, and where the driver or the device does not have
+ * them, refuses them, or lies. */
+static void test_gpm(void **state) {
+    (void)state;
+    const bool wanted[GPU_MAX] = {true, true, true, true, true, true, true, true, true};
+    int n[GPU_MAX] = {0};
+    script(
+        "devices 7\nmig 6 2\nsm 0 71.5\ntensor 0 55\ndram 0 100.2\n"
+        "error 1 GpmQueryDeviceSupport 3\nsm 1 5\nerror 2 GpmSampleGet 4\nsm 2 5\nsm 4 1e300\ntensor 4 12\n"
+        "dram 4 -1\nsm 5 nan\ntensor 5 inf\ndram 5 0\nsm 6 31\n");
+    if (getenv("FAKE_NVML_OLD")) {
+        wait_for(0, is_read);
+        return;
+    }
+    assert_true(isnan(wait_for(0, is_read).newest.sm_active_pct));
+    struct gpu_device d = wait_for(0, has_sm);
+    assert_float_equal(d.newest.sm_active_pct, 71.5, 0);
+    assert_float_equal(d.newest.tensor_active_pct, 55, 0);
+    assert_float_equal(d.newest.dram_active_pct, 100, 0);
+    d = wait_for(4, has_tensor);
+    assert_float_equal(d.newest.tensor_active_pct, 12, 0);
+    assert_true(isnan(d.newest.sm_active_pct) && isnan(d.newest.dram_active_pct));
+    assert_float_equal(wait_for(6, has_sm).newest.sm_active_pct, 31, 0);
+    gpu_poller_each(wanted, count_sm, n);
+    assert_true(n[0] > 0 && n[5] > 0 && n[6] > 0);
+    /* 1: not supported, 2: refused, 3: nothing of it; 7, 8: slices */
+    assert_int_equal(n[1] + n[2] + n[3] + n[7] + n[8], 0);
+    script("devices 1\nsm 0 5\nerror 0 GpmMetricsGet 999\n");
+    wait_for(0, is_read);
+    struct timespec pause = {.tv_sec = 2, .tv_nsec = 500000000};
+    nanosleep(&pause, NULL);
+    d = wait_for(0, is_read);
+    assert_true(isnan(d.newest.sm_active_pct) && !isnan(d.newest.util_pct));
+    script("devices 2\nhang 1 GpmSampleGet\nsm * 5\n");
+    assert_int_equal(wait_for(1, is_silent).newest.state, GPU_SILENT);
+    assert_float_equal(wait_for(0, has_sm).newest.sm_active_pct, 5, 0);
+}
+
 /* One that does not answer is left out after three seconds; the others continue. */
 static void test_hang(void **state) {
     (void)state;
@@ -368,7 +416,7 @@ int main(void) {
         cmocka_unit_test(test_past),    cmocka_unit_test(test_errors),
         cmocka_unit_test(test_slices),  cmocka_unit_test(test_xid),
         cmocka_unit_test(test_hang),    cmocka_unit_test(test_driver_hangs),
-        cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_rank),    cmocka_unit_test(test_gpm),
     };
     char self[PATH_MAX] = "", command[PATH_MAX];
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)

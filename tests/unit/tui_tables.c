@@ -274,41 +274,42 @@ struct result *tables_workers(enum tables_kind kind) {
 
 static const char gpu_columns[] =
     "timestamp|device|uuid|name|slice|gpu_util|mem_used_mb|mem_total_mb|power_w|power_limit_w|temperature_c|"
-    "sm_clock_mhz|throttle|ecc|xid|state|silent_s|assumed";
+    "sm_clock_mhz|throttle|ecc|xid|state|silent_s|assumed|sm_active|tensor_active|dram_active";
 
 /* One that is busy, one that is slowed by heat, one that is divided, one that does not answer. */
 struct result *tables_gpus(enum tables_kind kind) {
-    static const char *const hostile[] = {"1700000000|-1|evil\033[2J|\xe8\xa8\x93\033]0;x\007|-9|1e300|-5|"
-                                          "9223372036854775807|1e300|-1|1e300||\xff,heat|"
-                                          "9223372036854775807|1e300|no\033answer|1e300|7",
-                                          "|||||||||||||||||",
-                                          "1700000001|9223372036854775807|||2|||||||||||lost||", NULL};
+    static const char *const hostile[] = {
+        "1700000000|-1|evil\033[2J|\xe8\xa8\x93\033]0;x\007|-9|1e300|-5|"
+        "9223372036854775807|1e300|-1|1e300||\xff,heat|"
+        "9223372036854775807|1e300|no\033answer|1e300|7|1e300|-5|nan",
+        "||||||||||||||||||||", "1700000001|9223372036854775807|||2|||||||||||lost||||101|100", NULL};
     struct result *r = tables_rows(gpu_columns, kind == TABLES_NAMES ? hostile : NULL);
     char line[512];
     for (int i = 0; i < 60 && (kind == TABLES_NORMAL || kind == TABLES_LATER); i++) {
         const int at = 1700000000 + i;
-        (void)snprintf(
-            line, sizeof line,
-            "%d.25|0|GPU-6a1f|NVIDIA H100 80GB HBM3||%d|61234.5|81559|652.5|700|61|1755|power|0||ok||0", at,
-            90 + i % 9);
-        put_line(r, line);
-        (void)snprintf(
-            line, sizeof line,
-            "%d.25|1|GPU-77c0|NVIDIA H100 80GB HBM3||%d|3012|81559|412|700|89|1200|power,heat|0||ok||0", at,
-            40 + i % 7);
+        (void)snprintf(line, sizeof line,
+                       "%d.25|0|GPU-6a1f|NVIDIA H100 80GB "
+                       "HBM3||%d|61234.5|81559|652.5|700|61|1755|power|0||ok||0|71.4|52|38",
+                       at, 90 + i % 9);
         put_line(r, line);
         (void)snprintf(line, sizeof line,
-                       "%d.25|2|GPU-9be2|NVIDIA H100 80GB HBM3|||20000|81559|120|700|35|1980||0||ok||1", at);
+                       "%d.25|1|GPU-77c0|NVIDIA H100 80GB "
+                       "HBM3||%d|3012|81559|412|700|89|1200|power,heat|0||ok||0|6.2|0|3",
+                       at, 40 + i % 7);
         put_line(r, line);
         (void)snprintf(line, sizeof line,
-                       "%d.25|2|MIG-11aa|NVIDIA H100 80GB HBM3 MIG 1g.10gb|0||8000|9984||||||||ok||1", at);
+                       "%d.25|2|GPU-9be2|NVIDIA H100 80GB HBM3|||20000|81559|120|700|35|1980||0||ok||1|||",
+                       at);
+        put_line(r, line);
+        (void)snprintf(line, sizeof line,
+                       "%d.25|2|MIG-11aa|NVIDIA H100 80GB HBM3 MIG 1g.10gb|0||8000|9984||||||||ok||1|||", at);
         put_line(r, line);
     }
     if (kind == TABLES_NORMAL || kind == TABLES_LATER)
-        put_line(r, "1700000060|3|GPU-0d13|NVIDIA H100 80GB HBM3||||||||||||no answer|12.5|1");
+        put_line(r, "1700000060|3|GPU-0d13|NVIDIA H100 80GB HBM3||||||||||||no answer|12.5|1|||");
     for (int i = 0; i < 100 && kind == TABLES_HUGE; i++) {
-        (void)snprintf(line, sizeof line, "1700000060|%d|GPU-%d|Model %d||%d|1|2|3|4|5|6||0||ok||0", i, i, i,
-                       i);
+        (void)snprintf(line, sizeof line, "1700000060|%d|GPU-%d|Model %d||%d|1|2|3|4|5|6||0||ok||0|||", i, i,
+                       i, i);
         put_line(r, line);
     }
     return r;

@@ -73,6 +73,9 @@ static struct {
 void gpu_values_clear(struct gpu_values *v) {
     *v = (struct gpu_values){.timestamp = NAN,
                              .util_pct = NAN,
+                             .sm_active_pct = NAN,
+                             .tensor_active_pct = NAN,
+                             .dram_active_pct = NAN,
                              .mem_used_mb = NAN,
                              .mem_total_mb = NAN,
                              .power_w = NAN,

@@ -26,6 +26,9 @@ void gpu_row_fill(union ring_value *row, const struct gpu_facts *f, const struct
     row[RING_GPU_NAME].s = gpu_row_text(f->name);
     row[RING_GPU_SLICE].i = gpu_row_int(f->slice);
     row[RING_GPU_UTIL].f = v->util_pct;
+    row[RING_GPU_SM_ACTIVE].f = v->sm_active_pct;
+    row[RING_GPU_TENSOR_ACTIVE].f = v->tensor_active_pct;
+    row[RING_GPU_DRAM_ACTIVE].f = v->dram_active_pct;
     row[RING_GPU_MEM_USED].f = v->mem_used_mb;
     row[RING_GPU_MEM_TOTAL].f = v->mem_total_mb;
     row[RING_GPU_POWER].f = v->power_w;

@@ -42,6 +42,9 @@ struct gpu_facts {
 struct gpu_values {
     double timestamp; /* seconds since the epoch */
     double util_pct;  /* of the time since the reading before in which it ran something */
+    /* Shares over the same time: of its multiprocessors that had work, of the time in which those used
+     * tensor cores, and of what its memory can move. */
+    double sm_active_pct, tensor_active_pct, dram_active_pct;
     double mem_used_mb, mem_total_mb;
     double power_w, power_limit_w;
     double temperature_c;

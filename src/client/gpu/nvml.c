@@ -2,10 +2,11 @@
 /*
  * nvml: GPUs of NVIDIA, by the driver's library libnvidia-ml.so.1, as the loader of this program finds it.
  *
- * Prototypes, structs and numbers are those of nvml.h (CUDA 11.8 and 13); nothing of it is needed to
- * build. A function is a row with the names that it has had, the newest first. Which one a driver has is
- * seen when it is loaded: without any the value is unknown. Of the calls that block others (lists of
- * processes, PCIe throughput) none is made.
+ * Prototypes, structs and numbers are those of nvml.h (CUDA 11.8 and 13), of GPM those of NVIDIA's own
+ * bindings, too (nvidia-ml-py 11.525, 12.575 and 13.580); nothing of them is needed to build. A function is
+ * a row with the names that it has had, the newest first. Which one a driver has is seen when it is loaded:
+ * without any the value is unknown. Of the calls that block others (lists of processes, PCIe throughput)
+ * none is made.
  */
 #include "client/gpu/gpu_source.h"
 
@@ -31,6 +32,7 @@ enum nvml_return {
 
 typedef struct nvml_device_opaque *nvml_device;
 typedef struct nvml_set_opaque *nvml_set;
+typedef struct nvml_sample_opaque *nvml_sample;
 
 struct nvml_utilization {
     unsigned gpu, memory;
@@ -51,6 +53,35 @@ struct nvml_event {
     unsigned long long type, data;
     unsigned gpu_instance, compute_instance;
 };
+
+/* nvmlGpmSupport_t. */
+struct nvml_gpm_support {
+    unsigned version, is_supported;
+};
+
+/* nvmlGpmMetric_t. */
+struct nvml_gpm_metric {
+    unsigned id;
+    int rc; /* of this one; else its value is not valid */
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+
+/* nvmlGpmMetricsGet_t. Its array has grown, from 98 metrics (R525) to 210 (R575) and 333, and its version
+ * is 1 in all of them, without a size as in nvml_memory_v2: a driver can only go by `n`. It has the
+ * largest size that is known, should one clear more than that. */
+struct nvml_gpm_metrics {
+    unsigned version, n;
+    nvml_sample before, now;
+    struct nvml_gpm_metric list[333];
+};
+
+#define NVML_GPM_VERSION 1
+#define NVML_GPM_SM_UTIL 2
+#define NVML_GPM_ANY_TENSOR_UTIL 5
+#define NVML_GPM_DRAM_BW_UTIL 10
+/* Counters of a sample are not read at one instant: a share may be a little above 100 %. */
+#define NVML_GPM_MOST_PCT 105
 
 #define NVML_MEMORY_V2 ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
 #define NVML_SENSOR_GPU 0
@@ -89,6 +120,11 @@ struct nvml_event {
     X(mig_mode, (nvml_device, unsigned *, unsigned *), "nvmlDeviceGetMigMode", NULL)                         \
     X(mig_count, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount", NULL)                          \
     X(mig_handle, (nvml_device, unsigned, nvml_device *), "nvmlDeviceGetMigDeviceHandleByIndex", NULL)       \
+    X(gpm_support, (nvml_device, struct nvml_gpm_support *), "nvmlGpmQueryDeviceSupport", NULL)              \
+    X(gpm_alloc, (nvml_sample *), "nvmlGpmSampleAlloc", NULL)                                                \
+    X(gpm_free, (nvml_sample), "nvmlGpmSampleFree", NULL)                                                    \
+    X(gpm_sample, (nvml_device, nvml_sample), "nvmlGpmSampleGet", NULL)                                      \
+    X(gpm_metrics, (struct nvml_gpm_metrics *), "nvmlGpmMetricsGet", NULL)                                   \
     X(set_new, (nvml_set *), "nvmlEventSetCreate", NULL)                                                     \
     X(set_add, (nvml_device, unsigned long long, nvml_set), "nvmlDeviceRegisterEvents", NULL)                \
     X(set_wait, (nvml_set, struct nvml_event *, unsigned), "nvmlEventSetWait_v2", "nvmlEventSetWait")
@@ -112,6 +148,9 @@ static struct {
     /* of the last rare reading */
     double power_limit_w[GPU_MAX];
     int64_t ecc[GPU_MAX];
+    /* GPM: the last sample and room for the next one; NULL: the device or its driver does not have it */
+    nvml_sample before[GPU_MAX], next[GPU_MAX];
+    bool has_before[GPU_MAX];
 } nvml;
 
 /* ---- opening ---- */
@@ -221,6 +260,20 @@ static void nvml_watch(nvml_device d) {
     nvml.call.set_add(d, NVML_EVENT_XID, nvml.events);
 }
 
+/* Samples are memory of this process, which ends by being killed: nobody frees those that are used. GPM is
+ * read without nvmlGpmSetStreamingEnabled, which changes the device for all who use it. */
+static void nvml_begin_gpm(size_t i) {
+    struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
+    if (!nvml.call.gpm_support || !nvml.call.gpm_alloc || !nvml.call.gpm_free || !nvml.call.gpm_sample ||
+        !nvml.call.gpm_metrics || nvml.call.gpm_support(nvml.devices[i], &support) != NVML_SUCCESS ||
+        !support.is_supported || nvml.call.gpm_alloc(&nvml.before[i]) != NVML_SUCCESS)
+        return;
+    if (nvml.call.gpm_alloc(&nvml.next[i]) == NVML_SUCCESS)
+        return;
+    nvml.call.gpm_free(nvml.before[i]);
+    nvml.before[i] = nvml.next[i] = NULL;
+}
+
 static int nvml_open(const struct gpu_skipped *skipped, gpu_enter_fn *enter, void *arg,
                      struct gpu_facts *list, size_t cap, char *why) {
     unsigned n = 0;
@@ -251,6 +304,7 @@ static int nvml_open(const struct gpu_skipped *skipped, gpu_enter_fn *enter, voi
         nvml.states[nvml.n - 1] = is_skipped ? GPU_SILENT : nvml_state(rc);
         if (rc == NVML_SUCCESS && handle) {
             nvml_watch(handle);
+            nvml_begin_gpm(nvml.n - 1);
             nvml_add_slices(f, list, cap);
         }
     }
@@ -317,6 +371,37 @@ static void nvml_read_load(nvml_device d, struct gpu_values *v) {
         v->throttle = nvml_throttle(reasons);
 }
 
+static double nvml_gpm_share(const struct nvml_gpm_metric *m) {
+    if (m->rc != NVML_SUCCESS || !(m->value >= 0 && m->value <= NVML_GPM_MOST_PCT))
+        return NAN;
+    return m->value < 100 ? m->value : 100;
+}
+
+/* The counters of all metrics are in a sample; two of them make the shares of the time between. After a
+ * sample that failed, the next one is tried with a rare reading: the kernel may log what it refuses. */
+static void nvml_read_gpm(size_t i, bool rare, struct gpu_values *v) {
+    if (!nvml.next[i] || !(nvml.has_before[i] || rare))
+        return;
+    struct nvml_gpm_metrics m = {.version = NVML_GPM_VERSION,
+                                 .n = 3,
+                                 .before = nvml.before[i],
+                                 .now = nvml.next[i],
+                                 .list = {{.id = NVML_GPM_SM_UTIL, .value = NAN},
+                                          {.id = NVML_GPM_ANY_TENSOR_UTIL, .value = NAN},
+                                          {.id = NVML_GPM_DRAM_BW_UTIL, .value = NAN}}};
+    bool had_before = nvml.has_before[i];
+    nvml.has_before[i] = nvml.call.gpm_sample(nvml.devices[i], m.now) == NVML_SUCCESS;
+    if (!nvml.has_before[i])
+        return;
+    nvml.next[i] = m.before;
+    nvml.before[i] = m.now;
+    if (!had_before || nvml.call.gpm_metrics(&m) != NVML_SUCCESS)
+        return;
+    v->sm_active_pct = nvml_gpm_share(&m.list[0]);
+    v->tensor_active_pct = nvml_gpm_share(&m.list[1]);
+    v->dram_active_pct = nvml_gpm_share(&m.list[2]);
+}
+
 static void nvml_read_rare(size_t i, nvml_device d) {
     unsigned n;
     unsigned long long errors;
@@ -339,6 +424,7 @@ static void nvml_read(size_t i, bool rare, struct gpu_values *out) {
     out->state = nvml_state(rc);
     if (out->state == GPU_OK && !nvml.is_slice[i]) {
         nvml_read_load(d, out);
+        nvml_read_gpm(i, rare, out);
         if (rare)
             nvml_read_rare(i, d);
         out->power_limit_w = nvml.power_limit_w[i];

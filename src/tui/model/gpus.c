@@ -16,6 +16,11 @@ static double gpus_number(const struct result *rows, size_t i, const char *name)
     return column >= 0 ? result_number(rows, i, (size_t)column) : NAN;
 }
 
+static double gpus_share(const struct result *rows, size_t i, const char *name) {
+    double v = gpus_number(rows, i, name);
+    return v >= 0 && v <= 100 ? v : NAN;
+}
+
 static const char *gpus_text(const struct result *rows, size_t i, const char *name) {
     int column = result_find_column(rows, name);
     bool is_text = column >= 0 && result_kind(rows, i, (size_t)column) == SQL_TEXT;
@@ -52,8 +57,11 @@ static void gpus_read(struct gpus *g, const struct result *rows, size_t i) {
     r->name = gpus_text(rows, i, "name");
     r->throttle = gpus_text(rows, i, "throttle");
     r->state = gpus_text(rows, i, "state");
-    r->util_pct = gpus_number(rows, i, "gpu_util");
-    r->util_pct = r->util_pct >= 0 && r->util_pct <= 100 ? r->util_pct : NAN;
+    r->util_pct = gpus_share(rows, i, "gpu_util");
+    r->sm_active_pct = gpus_share(rows, i, "sm_active");
+    g->has_sm_active = g->has_sm_active || !isnan(r->sm_active_pct);
+    r->tensor_active_pct = gpus_share(rows, i, "tensor_active");
+    r->dram_active_pct = gpus_share(rows, i, "dram_active");
     r->mem_used_mb = gpus_number(rows, i, "mem_used_mb");
     r->mem_total_mb = gpus_number(rows, i, "mem_total_mb");
     r->power_w = gpus_number(rows, i, "power_w");

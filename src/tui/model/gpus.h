@@ -25,8 +25,8 @@
 struct gpus_row {
     int64_t device, slice; /* slice -1: the whole device */
     const char *uuid, *name, *throttle, *state;
-    double timestamp, util_pct, mem_used_mb, mem_total_mb, power_w, power_limit_w, temperature_c,
-        sm_clock_mhz;
+    double timestamp, util_pct, sm_active_pct, tensor_active_pct, dram_active_pct, mem_used_mb, mem_total_mb,
+        power_w, power_limit_w, temperature_c, sm_clock_mhz;
     double ecc, silent_s;
     double xid; /* the last one of the time that is shown */
     bool is_assumed;
@@ -39,6 +39,7 @@ struct gpus {
     struct gpus_row items[GPUS_MAX];
     struct meter *meters; /* owned */
     size_t n;
+    bool has_sm_active; /* known of one of them, at some time */
 };
 
 /* Replace what is there by the rows of an answer, which may be NULL. */

@@ -67,6 +67,10 @@ static void gpu_cell_util(const void *node, struct table_cell *c) {
     gpu_put_number(c, v, "", v >= GPU_BUSY_PCT ? ROLE_CPU_HIGH : v >= 5 ? ROLE_CPU_MID : ROLE_CPU_LOW);
 }
 
+static void gpu_cell_sm(const void *node, struct table_cell *c) {
+    gpu_put_number(c, gpu_of(node)->sm_active_pct, "", ROLE_VALUE);
+}
+
 static void gpu_cell_mem(const void *node, struct table_cell *c) {
     const struct gpus_row *r = gpu_of(node);
     gpu_put_mib(r->mem_used_mb, c->text, sizeof c->text);
@@ -113,6 +117,7 @@ static void gpu_cell_state(const void *node, struct table_cell *c) {
         return table_compare_number((double)gpu_of(a)->field, (double)gpu_of(b)->field);                     \
     }
 GPU_COMPARE(util_pct)
+GPU_COMPARE(sm_active_pct)
 GPU_COMPARE(mem_used_mb)
 GPU_COMPARE(mem_total_mb)
 GPU_COMPARE(power_w)
@@ -145,19 +150,24 @@ static bool gpu_matches(const void *node, const struct match *m) {
 }
 
 /* clang-format off */
-static const struct table_column gpu_columns[] = {
-    {"GPU", "number of the device, as its driver counts; of a slice (MIG) behind a dot", {8, 0, 0}, GRID_LEFT, false, gpu_cell_device, gpu_compare_device},
-    {"UTIL%", "share of the last second in which it ran a kernel", {5, 0, 0}, GRID_RIGHT, true, gpu_cell_util, gpu_compare_util_pct},
-    {"MEM", "memory in use, of all processes", {8, 0, 0}, GRID_RIGHT, true, gpu_cell_mem, gpu_compare_mem_used_mb},
-    {"OF", "memory that it has", {8, 0, 4}, GRID_RIGHT, true, gpu_cell_total, gpu_compare_mem_total_mb},
-    {"W", "power that it takes, in watts", {5, 0, 2}, GRID_RIGHT, true, gpu_cell_power, gpu_compare_power_w},
-    {"LIMIT", "power that it may take", {5, 0, 6}, GRID_RIGHT, true, gpu_cell_limit, gpu_compare_power_limit_w},
-    {"C", "temperature", {4, 0, 3}, GRID_RIGHT, true, gpu_cell_temperature, gpu_compare_temperature_c},
-    {"MHz", "clock of its processors", {5, 0, 5}, GRID_RIGHT, true, gpu_cell_clock, gpu_compare_sm_clock_mhz},
-    {"SLOWED BY", "what keeps its clock down: power (the rule under full load), heat, hardware, clock limit", {14, 0, 1}, GRID_LEFT, false, gpu_cell_slowed, gpu_compare_throttle},
-    {"STATE", "what is wrong with it; assumed: the process may use another one", {20, 1, 0}, GRID_LEFT, false, gpu_cell_state, NULL},
-    {"MODEL", "its name", {12, 2, 7}, GRID_LEFT, false, gpu_cell_name, gpu_compare_name},
-};
+#define GPU_NO_SIZE {10000, 0, 99} /* there is never room for it */
+#define GPU_SM_SIZE {4, 0, 1}
+#define GPU_COLUMNS(sm) \
+    {"GPU", "number of the device, as its driver counts; of a slice (MIG) behind a dot", {8, 0, 0}, GRID_LEFT, false, gpu_cell_device, gpu_compare_device}, \
+    {"UTIL%", "share of the last second in which it ran a kernel, however small", {5, 0, 0}, GRID_RIGHT, true, gpu_cell_util, gpu_compare_util_pct}, \
+    {"SM%", "share of its multiprocessors that had work in the last second", sm, GRID_RIGHT, true, gpu_cell_sm, gpu_compare_sm_active_pct}, \
+    {"MEM", "memory in use, of all processes", {8, 0, 0}, GRID_RIGHT, true, gpu_cell_mem, gpu_compare_mem_used_mb}, \
+    {"OF", "memory that it has", {8, 0, 4}, GRID_RIGHT, true, gpu_cell_total, gpu_compare_mem_total_mb}, \
+    {"W", "power that it takes, in watts", {5, 0, 2}, GRID_RIGHT, true, gpu_cell_power, gpu_compare_power_w}, \
+    {"LIMIT", "power that it may take", {5, 0, 6}, GRID_RIGHT, true, gpu_cell_limit, gpu_compare_power_limit_w}, \
+    {"C", "temperature", {4, 0, 3}, GRID_RIGHT, true, gpu_cell_temperature, gpu_compare_temperature_c}, \
+    {"MHz", "clock of its processors", {5, 0, 5}, GRID_RIGHT, true, gpu_cell_clock, gpu_compare_sm_clock_mhz}, \
+    {"SLOWED BY", "what keeps its clock down: power (the rule under full load), heat, hardware, clock limit", {14, 0, 1}, GRID_LEFT, false, gpu_cell_slowed, gpu_compare_throttle}, \
+    {"STATE", "what is wrong with it; assumed: the process may use another one", {20, 1, 0}, GRID_LEFT, false, gpu_cell_state, NULL}, \
+    {"MODEL", "its name", {12, 2, 7}, GRID_LEFT, false, gpu_cell_name, gpu_compare_name}
+
+static const struct table_column gpu_columns[] = {GPU_COLUMNS(GPU_NO_SIZE)};
+static const struct table_column gpu_columns_sm[] = {GPU_COLUMNS(GPU_SM_SIZE)};
 /* clang-format on */
 
 static void gpu_put_uuid(const void *row, struct strbuf *out) {
@@ -167,8 +177,9 @@ static void gpu_put_uuid(const void *row, struct strbuf *out) {
     strbuf_adds(out, name);
 }
 
-static const struct outline_def gpu_outline = {gpu_columns, (int)(sizeof gpu_columns / sizeof gpu_columns[0]),
-                                               gpu_matches, gpu_put_uuid};
+#define GPU_N_COLUMNS ((int)(sizeof gpu_columns / sizeof gpu_columns[0]))
+static const struct outline_def gpu_outline = {gpu_columns, GPU_N_COLUMNS, gpu_matches, gpu_put_uuid};
+static const struct outline_def gpu_outline_sm = {gpu_columns_sm, GPU_N_COLUMNS, gpu_matches, gpu_put_uuid};
 
 /* ---- rows ---- */
 
@@ -201,6 +212,7 @@ static void gpu_update(void *state, struct app *app) {
     s->is_taken = true;
     if (!f->rows) /* another target */
         tags_clear(&s->outline.view.own_tags);
+    s->outline.def = app->feeds.gpus.has_sm_active ? &gpu_outline_sm : &gpu_outline;
     gpu_build(s, &app->feeds.gpus);
 }
 
@@ -223,6 +235,22 @@ static const struct gpus_row *gpu_selected(const struct gpu_state *s) {
     return n ? n->row : NULL;
 }
 
+/* What of it is at work, where that is known. */
+static void gpu_put_active(const struct gpus_row *r, struct strbuf *out) {
+    const struct {
+        const char *what;
+        double pct;
+    } shares[] = {{"SMs", r->sm_active_pct},
+                  {"tensor cores", r->tensor_active_pct},
+                  {"memory traffic", r->dram_active_pct}};
+    const char *before = "   ";
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
+        if (!isnan(shares[i].pct)) {
+            strbuf_addf(out, "%s%s %.0f %%", before, shares[i].what, shares[i].pct);
+            before = ", ";
+        }
+}
+
 static void gpu_put_line(const struct gpus *g, const struct gpus_row *r, struct strbuf *out) {
     char name[32], model[128], used[24], total[24];
     if (!r)
@@ -230,6 +258,7 @@ static void gpu_put_line(const struct gpus *g, const struct gpus_row *r, struct 
     gpus_put_name(r, name, sizeof name);
     text_sanitize(model, sizeof model, r->name ? r->name : "?");
     strbuf_addf(out, "GPU %s   %s", name, model);
+    gpu_put_active(r, out);
     if (g->n > 1 && !isnan(gpus_util(g))) {
         gpu_put_mib(gpus_mem_used(g), used, sizeof used);
         gpu_put_mib(gpus_mem_total(g), total, sizeof total);
