@@ -253,13 +253,14 @@ def processes_about(word):
 
 
 def inject_in_time(probing, pid):
-    """What `probing PID inject --json` says. A machine that is very busy refuses for want of time, and says so: try again."""
+    """What `probing PID inject --json` says. A machine that is very busy refuses for want of time, and says so: try again. So does a test elsewhere
+    whose job is process 1 of a container, too."""
     answer, refused = [], []
 
     def tried():
         done = probing(str(pid), "inject", "--json", "--timeout", "30s", timeout=60)
         refused[:] = [done.stderr.strip()]
-        assert done.status == 0 or "overloaded" in done.stderr or "try again" in done.stderr, done
+        assert done.status == 0 or any(why in done.stderr for why in ("overloaded", "try again", "a container with the same /tmp")), done
         answer.extend([done.json()] if done.status == 0 else [])
         return answer
     try:

@@ -46,7 +46,10 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     assert query("SELECT max(duration_ms) < 1000 AS short FROM python.collectives WHERE rank = 1")[0]["short"] == 1
 
     # whom rank 0 waited for, and for how long
-    waits = query("SELECT src_rank, dst_rank, op, latency_ms FROM comm_metrics WHERE latency_ms > 1000")
+    def waited():  # that rank tells of them a little later
+        rows = query("SELECT src_rank, dst_rank, op, latency_ms FROM comm_metrics WHERE latency_ms > 1000")
+        return rows if all(row["dst_rank"] is not None for row in rows) else None
+    waits = wait_until(waited, 60, "whom it waited for")
     assert len(waits) == 2 and all((row["src_rank"], row["dst_rank"], row["op"]) == (0, 1, "all_reduce") for row in waits), waits
     for row, of in zip(sorted(waits, key=lambda row: row["latency_ms"]), sorted(done, key=lambda row: row["duration_ms"])):
         assert row["latency_ms"] <= of["duration_ms"] < 2 * row["latency_ms"]
