@@ -252,6 +252,7 @@ def test_the_past_on_the_screen(engine, past, screen, probing_top):
     s.type("S")
     s.type("SELECT rank, max(step) FROM python.steps WHERE timestamp > now() - 3 AND rank = 7")
     s.keys("F5")
+    s.wait_for("1 row in")  # until then Escape is for the query
     s.wait_for(" 613")
     s.keys("Escape")
     s.wait_gone("Tab Complete")

@@ -31,6 +31,7 @@ SAVED = {
     "garbage": "gc_pct",
     "agent": "overhead_pct",
     "window": "gil_percent",
+    "gpu time": "idle_percent",
 }
 
 
