@@ -63,13 +63,18 @@ while steps == 0 or step < steps:
 '''
 
 NCCL = r'''
-import os, time, torch, torch.distributed as dist
+import os, sys, time, torch, torch.distributed as dist
 dist.init_process_group("nccl")
 t = torch.ones(1 << 20, device="cuda")
-while True:
+dump = getattr(torch._C._distributed_c10d, "_dump_nccl_trace_json", None)  # torch 2.5 on
+for step in range(1 << 62):
     dist.all_reduce(t)
     torch.cuda.synchronize()
     time.sleep(0.05)
+    if dump and step % 20 == 0:
+        with open(sys.argv[3] + ".new", "wb") as file:
+            file.write(dump(True, False))
+        os.replace(sys.argv[3] + ".new", sys.argv[3])
 '''
 
 
@@ -366,16 +371,27 @@ def check_profiler():
 
 
 def check_nccl():
-    """NCCL in a world of one: collectives with their group and bytes; their durations are unknown, because they are not the host's."""
+    """NCCL in a world of one: collectives with their group, bytes and number, as the flight recorder has them; their durations are unknown, because they are not the host's."""
     with Job("nccl", text=NCCL, command=(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "1")) as job:
         time.sleep(20)
         with open(f"/proc/{job.pid}/task/{job.pid}/children", encoding="ascii") as file:
             pid = int(file.read().split()[0])
         probing(pid, "inject")
         time.sleep(5)
-        found = rows(pid, "SELECT op, pg, bytes, seq, duration_ms FROM python.collectives ORDER BY timestamp DESC LIMIT 3")
-    right = bool(found) and all(row["duration_ms"] is None and row["bytes"] == 4 << 20 for row in found)
-    return right, str(found)
+        found = rows(pid, "SELECT op, pg, size, bytes, dtype, seq, pg_seq, duration_ms FROM python.collectives ORDER BY timestamp DESC LIMIT 3")
+        [facts] = rows(pid, "SELECT value FROM probing.facts WHERE key = 'torch' ORDER BY timestamp DESC LIMIT 1")
+        time.sleep(3)  # these are in the next document, too
+        entries = []
+        if os.path.exists(job.path):
+            with open(job.path, encoding="utf-8") as file:
+                entries = json.load(file).get("entries", [])
+    version = tuple(int(part) for part in facts["value"].split(".")[:2])
+    right = bool(found) and all((row["op"], row["size"], row["bytes"], row["dtype"], row["duration_ms"]) == ("all_reduce", 1, 4 << 20, "float32", None)
+                                for row in found)
+    right = right and all((row["pg"] is not None) == (version >= (2, 4)) and (row["pg_seq"] is not None) == (version >= (2, 12)) for row in found)
+    recorded = {(entry["process_group"][0], entry["collective_seq_id"]) for entry in entries if entry["profiling_name"] == "nccl:all_reduce"}
+    compared = [(row["pg"], row["pg_seq"]) in recorded for row in found if recorded and row["pg_seq"] is not None]
+    return right and all(compared), f"torch {facts['value']}: {found}; {sum(compared)} of {len(compared)} are among {len(recorded)} of the flight recorder"
 
 
 CHECKS = {name[6:].replace("_", "-"): function for name, function in list(globals().items()) if name.startswith("check_")}

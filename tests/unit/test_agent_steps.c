@@ -325,6 +325,36 @@ static void test_open_collectives(void **state) {
     assert_int_equal(n_open, 3);
 }
 
+static void knows(uint64_t key, const char *pg, int64_t seq) {
+    struct spans_event e = {.key = key, .lost = lost, .what = SPANS_COMM};
+    e.comm = (struct spans_comm){.elements = 10, .seq = seq, .size = 2, .dtype = 6};
+    (void)snprintf(e.comm.pg, sizeof e.comm.pg, "%s", pg);
+    steps_take(&steps, &e, &handler);
+}
+
+/* What is known of a collective is in its rows, open and done, and in no other's. */
+static void test_known_collectives(void **state) {
+    (void)state;
+    begins(30, 200, 1000, "nccl:all_reduce");
+    begins(31, 201, 1000, "nccl:all_reduce");
+    begins(32, 201, 1000, "a function");
+    knows(30, "7", 5);
+    knows(32, "8", 6);
+    knows(99, "9", 7); /* its begin was not seen */
+    steps_report_open(&steps, 2500 * MS, &handler);
+    assert_int_equal(n_open, 2);
+    for (uint64_t key = 30; key < 33; key++)
+        ends(key, 3000);
+    assert_int_equal(n_spans, 3);
+    assert_true(open_spans[0].seq == 1 && spans[0].seq == 1);
+    assert_true(open_spans[0].comm.seq == 5 && spans[0].comm.seq == 5 && spans[0].comm.size == 2);
+    assert_string_equal(spans[0].comm.pg, "7");
+    assert_true(open_spans[1].comm.size == 0 && spans[1].comm.size == 0 && spans[2].comm.size == 0);
+    begins(30, 200, 4000, "nccl:all_reduce"); /* the key is used again */
+    ends(30, 4001);
+    assert_true(spans[3].comm.size == 0 && spans[3].comm.pg[0] == '\0');
+}
+
 /* What was lost makes the step unknown in which it was; the next whole one is known again. */
 static void test_lost_events(void **state) {
     (void)state;
@@ -697,6 +727,7 @@ int main(void) {
         cmocka_unit_test_setup(test_collectives_that_are_enqueued, begin_anew),
         cmocka_unit_test_setup(test_one_enqueued_collective, begin_anew),
         cmocka_unit_test_setup(test_open_collectives, begin_anew),
+        cmocka_unit_test_setup(test_known_collectives, begin_anew),
         cmocka_unit_test_setup(test_lost_events, begin_anew),
         cmocka_unit_test_setup(test_loss_is_told_by_the_next_event, begin_anew),
         cmocka_unit_test_setup(test_half_operations, begin_anew),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/python/torch_dtypes.h"
 #include "base/text.h"
 
 #define FLIGHT_KEY 40    /* longer keys are none of ours */
@@ -329,36 +330,11 @@ static bool flight_member(struct flight_cursor *c, struct flight_entry *entry, c
     return flight_skip(c);
 }
 
-/* c10::toString of a ScalarType: torch's own name of it, and its bytes; 0 if unknown. */
+/* torch's own name of a type, and its bytes; 0 if unknown. */
 static int64_t flight_dtype(const char *name, const char **torch) {
-    static const struct {
-        const char *name, *torch;
-        int64_t bytes;
-    } all[] = {{"Float", "float32", 4},
-               {"Double", "float64", 8},
-               {"Half", "float16", 2},
-               {"BFloat16", "bfloat16", 2},
-               {"Long", "int64", 8},
-               {"Int", "int32", 4},
-               {"Short", "int16", 2},
-               {"Char", "int8", 1},
-               {"Byte", "uint8", 1},
-               {"Bool", "bool", 1},
-               {"UInt16", "uint16", 2},
-               {"UInt32", "uint32", 4},
-               {"UInt64", "uint64", 8},
-               {"ComplexFloat", "complex64", 8},
-               {"ComplexDouble", "complex128", 16},
-               {"ComplexHalf", "complex32", 4},
-               {"Float8_e4m3fn", "float8_e4m3fn", 1},
-               {"Float8_e5m2", "float8_e5m2", 1}};
-    *torch = name;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].name, name) == 0) {
-            *torch = all[i].torch;
-            return all[i].bytes;
-        }
-    return 0;
+    const struct torch_dtype *dtype = torch_dtypes_find(name);
+    *torch = dtype ? dtype->torch : name;
+    return dtype ? dtype->bytes : 0;
 }
 
 static int64_t flight_bytes(const struct flight_entry *entry) {

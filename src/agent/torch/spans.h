@@ -24,6 +24,7 @@ enum spans_what {
     SPANS_READING,
     SPANS_VALUE, /* of a watched expression */
     SPANS_GC,    /* a garbage collection */
+    SPANS_COMM,  /* what torch knows of the collective of that key, right after its begin */
 };
 
 /*
@@ -53,6 +54,16 @@ struct spans_gc {
     int32_t generation;
 };
 
+/* A collective of NCCL (comm_info.h). */
+#define SPANS_PG 43 /* bytes of a group's name: with them an event is no larger than with a name */
+struct spans_comm {
+    int64_t elements; /* of its inputs */
+    int64_t seq;      /* its number in its group; -1 if unknown */
+    int32_t size;     /* ranks of the group; 0: nothing is known */
+    int8_t dtype;     /* c10::ScalarType */
+    char pg[SPANS_PG];
+};
+
 struct spans_event {
     uint64_t ns;   /* monotonic clock */
     uint64_t key;  /* the same at both ends of an operation, and of no other current one */
@@ -64,6 +75,7 @@ struct spans_event {
         struct spans_reading reading;
         struct spans_value value;
         struct spans_gc gc;
+        struct spans_comm comm;
     };
 };
 

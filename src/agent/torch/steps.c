@@ -316,7 +316,8 @@ static void steps_describe(const struct steps *s, const struct steps_open *o, ui
                                .tid = o->tid,
                                .kind = o->kind,
                                .seq = o->seq,
-                               .enqueues = o->enqueues};
+                               .enqueues = o->enqueues,
+                               .comm = o->comm};
     memcpy(out->name, o->name, sizeof out->name);
 }
 
@@ -339,6 +340,12 @@ static void steps_end(struct steps *s, const struct spans_event *e, const struct
     steps_describe(s, o, e->ns, &span);
     o->key = 0;
     h->on_span(h->arg, &span);
+}
+
+static void steps_take_comm(struct steps *s, const struct spans_event *e) {
+    struct steps_open *o = steps_find(s, e->key);
+    if (o && o->kind == STEPS_COMM)
+        o->comm = e->comm;
 }
 
 void steps_report_open(struct steps *s, uint64_t ns, const struct steps_handler *h) {
@@ -367,6 +374,8 @@ void steps_take(struct steps *s, const struct spans_event *e, const struct steps
         s->now.rest.gc_ns += (int64_t)e->gc.duration_ns;
     else if (e->what == SPANS_VALUE)
         return;
+    else if (e->what == SPANS_COMM)
+        steps_take_comm(s, e);
     else if (e->key == STEPS_BACKWARD)
         steps_backward(s, e);
     else if (e->what == SPANS_BEGIN)

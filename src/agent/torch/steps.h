@@ -53,6 +53,7 @@ struct steps_span {
     enum steps_kind kind;
     int64_t seq;   /* of collectives: a running number, from 1; else 0 */
     bool enqueues; /* the end is that of its enqueuing */
+    struct spans_comm comm;
     char name[SPANS_NAME];
 };
 
@@ -89,6 +90,7 @@ struct steps_open {
     enum steps_kind kind;
     int64_t seq; /* see steps_span; 0 */
     bool enqueues, reported;
+    struct spans_comm comm;
     char name[SPANS_NAME];
 };
 

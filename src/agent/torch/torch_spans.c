@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torch_spans: see torch_spans.h. Sources: ATen/record_function.h (class RecordFunctionCallback,
- * enum class RecordScope, struct ObserverContext) of torch 1.13 to 2.13; the System V ABI and
+ * enum class RecordScope, struct ObserverContext) of torch 1.13 to 2.13;
+ * c10/util/ThreadLocalDebugInfo.h (ThreadLocalDebugInfo::get) of 2.2 to 2.13; the System V ABI and
  * the Itanium C++ ABI for their parameters and results.
  *
  * A callback is a C function with the calling convention of the C++ one: it returns a
@@ -10,6 +11,7 @@
  */
 #include "agent/torch/torch_spans.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/torch/comm_info.h"
 #include "agent/torch/loaded.h"
 #include "agent/torch/step_values.h"
 #include "agent/torch/module_hooks.h"
@@ -34,6 +37,8 @@
 #define TORCH_SPANS_TIMED 64   /* one in so many is timed */
 #define TORCH_SPANS_PYTHON "Backward"
 #define TORCH_SPANS_LIBRARY "libtorch_cpu.so"
+#define TORCH_SPANS_C10 "libc10.so"
+#define TORCH_SPANS_PARAM_COMMS 4 /* DebugInfoKind::PARAM_COMMS_INFO, up to 2.12 */
 /* for constructors, after its relocation was seen */
 #define TORCH_SPANS_SETTLE_NS (900 * CLOCK_NS_PER_MS)
 #define TORCH_SPANS_TRIES 120 /* checks for its mapping, a second apart */
@@ -50,6 +55,8 @@ struct torch_spans_callback {
 typedef uint64_t torch_spans_add(struct torch_spans_callback callback);
 typedef void torch_spans_remove(uint64_t handle);
 typedef const char *torch_spans_name(const void *record);
+/* A kind is a number of a byte, or a class that is a pointer: one register. */
+typedef const void *torch_spans_debug_info(uintptr_t kind);
 
 static struct {
     /* torch is called with it locked, and the end of the process locks it permanently */
@@ -57,6 +64,9 @@ static struct {
     torch_spans_add *add;
     torch_spans_remove *remove;
     torch_spans_name *name;
+    torch_spans_debug_info *info; /* NULL: what it returns could not be read */
+    uintptr_t kind;               /* DebugInfoKind::PARAM_COMMS_INFO */
+    struct comm_info comm;
     uint64_t user, backward, count; /* handles; 0 if none */
     bool over;                      /* the process is ending: torch may be gone */
     bool at_exit;                   /* the handler for that is registered, which is permanent */
@@ -127,6 +137,22 @@ static void torch_spans_timed(struct torch_spans_cost *c, uint64_t from) {
     __atomic_add_fetch(&c->timed, 1, __ATOMIC_RELAXED);
 }
 
+/* What torch knows of a collective that begins, if that is believed. */
+static void torch_spans_report_comm(uint64_t key, const char *name) {
+    struct spans_event e = {.key = key, .what = SPANS_COMM};
+    const void *info = torch_spans.info ? torch_spans.info(torch_spans.kind) : NULL;
+    struct mem own, m;
+    if (!info)
+        return;
+    int error = errno;
+    mem_init_process(&own, torch_spans.pid);
+    /* nothing is opened on a thread of the job */
+    mem_init_handler(&m, &own);
+    if (comm_info_read(&torch_spans.comm, &m, (uint64_t)(uintptr_t)info, name, &e.comm))
+        spans_report(&e);
+    errno = error;
+}
+
 static void *torch_spans_on_start(void **context, const void *record) {
     *context = NULL;
     if (torch_spans_is_off())
@@ -135,6 +161,8 @@ static void *torch_spans_on_start(void **context, const void *record) {
     const char *name = torch_spans.name(record);
     torch_spans_pass_ends();
     spans_begin((uint64_t)(uintptr_t)record, name);
+    if (name && comm_info_is_of(name))
+        torch_spans_report_comm((uint64_t)(uintptr_t)record, name);
     if (name && module_window_is_wanted())
         torch_spans_note_step((uint64_t)(uintptr_t)record, name);
     torch_spans_timed(&torch_spans_starts, from);
@@ -209,13 +237,18 @@ static void torch_spans_on_any_end(const void *record, void *context) {
 
 /* ---- for the sampler ---- */
 
-bool torch_spans_knows(const char *version) {
+/* 100 * major + minor; 0 if that is not known. */
+static unsigned torch_spans_number(const char *version) {
     unsigned major, minor;
+    return sscanf(version, "%3u.%3u", &major, &minor) == 2 && minor < 100 ? 100 * major + minor : 0;
+}
+
+bool torch_spans_knows(const char *version) {
 #if defined(__x86_64__)
-    return sscanf(version, "%3u.%3u", &major, &minor) == 2 && 100 * major + minor >= TORCH_SPANS_FIRST &&
-           100 * major + minor <= TORCH_SPANS_LAST && minor < 100;
+    unsigned number = torch_spans_number(version);
+    return number >= TORCH_SPANS_FIRST && number <= TORCH_SPANS_LAST;
 #else
-    (void)major, (void)minor, (void)version;
+    (void)version;
     return false;
 #endif
 }
@@ -267,9 +300,37 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
     return 1;
 }
 
+/* Find what collectives are read with. libtorch_cpu needs this library, so it was relocated before.
+ * Where something is missing, a span has no more than its name. */
+static void torch_spans_find_info(const char *version, struct mem *m) {
+    static const char *const strings[] = {
+        [COMM_INFO_STRINGS_NEW] =
+            "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+        [COMM_INFO_STRINGS_OLD] = "_ZN3c105ErrorC1ENS_14SourceLocationESs"};
+    struct elf_image image;
+    uint64_t get, kind, at;
+    size_t i = 0;
+    if (loaded_inspect(TORCH_SPANS_C10, m, &image) != LOADED_RELOCATED ||
+        elf_find_symbol(&image, "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE", &get, NULL) != 0)
+        return;
+    while (i < sizeof strings / sizeof strings[0] && elf_find_symbol(&image, strings[i], &at, NULL) != 0)
+        i++;
+    if (i == sizeof strings / sizeof strings[0] ||
+        !comm_info_init(&torch_spans.comm, torch_spans_number(version), (enum comm_info_strings)i))
+        return;
+    /* up to 2.12 a number */
+    if (elf_find_symbol(&image, "_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE", &at, NULL) != 0)
+        kind = TORCH_SPANS_PARAM_COMMS;
+    else if (mem_read_u64(m, at, &kind) != 0 || !kind)
+        return;
+    void *symbol = (void *)(uintptr_t)get;
+    torch_spans.kind = (uintptr_t)kind;
+    memcpy(&torch_spans.info, &symbol, sizeof symbol);
+}
+
 /* Find the functions in the mapped image: the loader's lock, which an import may hold for long,
  * is not taken. Returns as torch_spans_check. */
-static int torch_spans_find(struct err *e) {
+static int torch_spans_find(const char *version, struct err *e) {
     static const struct {
         const char *name;
         void *to;
@@ -290,6 +351,8 @@ static int torch_spans_find(struct err *e) {
         void *symbol = (void *)(uintptr_t)at;
         memcpy(wanted[i].to, &symbol, sizeof symbol);
     }
+    if (rc == 0 && !torch_spans.info)
+        torch_spans_find_info(version, &m);
     mem_fini(&m);
     return rc;
 }
@@ -355,7 +418,7 @@ int torch_spans_begin(const char *version, struct err *e) {
         return err_set(e, ERR_FAILED, "torch was being called by the agent when this process was forked off");
     if (torch_spans_is_off() || (torch_spans.pid && torch_spans.pid != getpid()))
         torch_spans_inherit();
-    int rc = torch_spans.user ? 0 : torch_spans_find(e);
+    int rc = torch_spans.user ? 0 : torch_spans_find(version, e);
     if (rc != 0)
         return rc;
     torch_spans_lock();

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/python/torch_dtypes.h"
 #include "agent/torch/step_values.h"
 #include "agent/torch/torch_spans.h"
 #include "base/clock.h"
@@ -168,14 +169,16 @@ static void training_put_collective(const struct training_output *to, const stru
     const char *colon = strchr(s->name, ':'), *op = colon ? colon + 1 : s->name;
     const struct training *t = to->training;
     double ms = done ? training_ms((int64_t)(s->end_ns - s->begin_ns)) : NAN;
+    bool known = s->comm.size > 0;
+    const struct torch_dtype *dtype = known ? torch_dtypes_at(s->comm.dtype) : NULL;
     union ring_value v[RING_COLLECTIVES_COUNT];
     v[RING_COLLECTIVES_TIMESTAMP].f = to->epoch_s + (double)s->begin_ns / 1e9;
     v[RING_COLLECTIVES_SEQ].i = s->seq;
     v[RING_COLLECTIVES_OP].s = op;
-    v[RING_COLLECTIVES_PG].s = NULL;
-    v[RING_COLLECTIVES_SIZE].i = RING_INT_NULL;
-    v[RING_COLLECTIVES_BYTES].i = RING_INT_NULL;
-    v[RING_COLLECTIVES_DTYPE].s = NULL;
+    v[RING_COLLECTIVES_PG].s = s->comm.pg[0] ? s->comm.pg : NULL;
+    v[RING_COLLECTIVES_SIZE].i = known ? s->comm.size : RING_INT_NULL;
+    v[RING_COLLECTIVES_BYTES].i = dtype ? s->comm.elements * dtype->bytes : RING_INT_NULL;
+    v[RING_COLLECTIVES_DTYPE].s = dtype ? dtype->torch : NULL;
     v[RING_COLLECTIVES_DURATION_MS].f = s->enqueues ? NAN : ms;
     v[RING_COLLECTIVES_ENQUEUE_MS].f = s->enqueues ? ms : NAN;
     v[RING_COLLECTIVES_P2P].i = training_is_p2p(op);
@@ -183,7 +186,8 @@ static void training_put_collective(const struct training_output *to, const stru
     v[RING_COLLECTIVES_TID].i = s->tid;
     v[RING_COLLECTIVES_STEP].i = t->steps.tid ? s->step : RING_INT_NULL;
     v[RING_COLLECTIVES_STATE].i = done ? RING_COLLECTIVE_DONE : RING_COLLECTIVE_OPEN;
-    v[RING_COLLECTIVES_SOURCE].i = RING_COLLECTIVE_SPAN;
+    v[RING_COLLECTIVES_SOURCE].i = known ? RING_COLLECTIVE_TLS : RING_COLLECTIVE_SPAN;
+    v[RING_COLLECTIVES_PG_SEQ].i = known ? training_known(s->comm.seq) : RING_INT_NULL;
     v[RING_COLLECTIVES_BACKEND].s = NULL;
     char backend[16];
     if (colon && colon > s->name && (size_t)(colon - s->name) < sizeof backend) {

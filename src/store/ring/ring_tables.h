@@ -41,6 +41,7 @@ extern const struct ring_table_def RING_TABLES[RING_TABLE_COUNT];
 #define RING_COLLECTIVE_OPEN 0
 #define RING_COLLECTIVE_DONE 1
 #define RING_COLLECTIVE_SPAN 0
+#define RING_COLLECTIVE_TLS 1
 
 #define RING_NONFINITE_NONE 3 /* label of a stage that is not known */
 
