@@ -23,7 +23,6 @@
 
 #define FLIGHT_BYTES ((size_t)32 * 1024 * 1024) /* of a document; 70,000 entries */
 #define FLIGHT_GROUPS 2048                      /* others are left out */
-#define FLIGHT_DEPTH 32                         /* of nested values */
 #define FLIGHT_NAME 192                         /* bytes of a name, with its NUL */
 #define FLIGHT_UNKNOWN (-1)
 
