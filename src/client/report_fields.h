@@ -136,6 +136,16 @@
     X(INT, bytes)                                                                                            \
     X(REAL, since_s)
 
+/* What NCCL's RAS service knows of a rank; as struct ras_fact. */
+#define REPORT_RAS_FIELDS(X)                                                                                 \
+    X(INT, rank)                                                                                             \
+    X(INT, state)                                                                                            \
+    X(INT, pid)                                                                                              \
+    X(TEXT, host)                                                                                            \
+    X(INT, behind)                                                                                           \
+    X(TEXT, op)                                                                                              \
+    X(TEXT, note)
+
 /* A rank that was worked on. */
 #define REPORT_TASK_FIELDS(X)                                                                                \
     X(INT, rank)                                                                                             \

@@ -38,6 +38,15 @@ void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *a
         }
 }
 
+void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg) {
+    size_t n = 0;
+    const struct ras_fact *facts = w ? fleet_watch_ask_ras(w, &n) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct report_ras row = report_reading_put_ras(&facts[i]);
+        add(arg, &row);
+    }
+}
+
 bool rank_states_is_suspect(const struct fleet_watch *w) { return w && fleet_watch_is_suspect(w); }
 
 void rank_states_end(struct fleet_watch **w) {

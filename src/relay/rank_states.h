@@ -21,6 +21,9 @@ int rank_states_read(struct fleet_watch **w, const struct jobs_here *h, const st
 /* A struct report_group for each group of that reading. */
 void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *arg);
 
+/* A struct report_ras for each rank of which NCCL's RAS service knows something by now; after a reading. */
+void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg);
+
 /* May a rank be stuck, by the last reading (fleet_watch_is_suspect)? */
 bool rank_states_is_suspect(const struct fleet_watch *w);
 

@@ -569,6 +569,13 @@ static int relay_on_groups(struct relay *r, uint32_t id) {
     return relay_answer_send(r, id, &a);
 }
 
+static int relay_on_ras(struct relay *r, uint32_t id) {
+    struct relay_answer a;
+    relay_answer_init(&a, &REPORT_TABLE_RAS);
+    rank_states_ras(r->watch, relay_add_row, &a);
+    return relay_answer_send(r, id, &a);
+}
+
 /* ---- work with ranks ---- */
 
 /* Whoever asks the relay to end while it works in a rank waits until that is done. */
@@ -756,6 +763,8 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_states(r, id, &ask);
     if (strcmp(ask.table, REPORT_GROUPS) == 0)
         return relay_on_groups(r, id);
+    if (strcmp(ask.table, REPORT_RAS) == 0)
+        return relay_on_ras(r, id);
     if (strcmp(ask.table, REPORT_ATTACH) == 0)
         return relay_on_work(r, id, job_attach, job_attached);
     if (strcmp(ask.table, REPORT_DETACH) == 0)

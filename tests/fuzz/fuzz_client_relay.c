@@ -70,6 +70,9 @@ static void read_readings(const struct wire_message *m, struct arena *texts) {
     struct report_group group;
     struct rank_reading reading, again;
     struct rank_group found;
+    struct report_ras ras;
+    struct ras_fact fact;
+    char words[256];
     struct err e;
     if (report_begin(&reader, &REPORT_TABLE_STATE, m, &e) == 0)
         while (report_next(&reader, &row, texts) == 1) {
@@ -89,6 +92,15 @@ static void read_readings(const struct wire_message *m, struct arena *texts) {
             report_reading_take_group(&group, &found);
             check(found.size >= -1 && found.completed >= -1, "a counter is out of bounds");
             check_text(found.op);
+        }
+    if (report_begin(&reader, &REPORT_TABLE_RAS, m, &e) == 0)
+        while (report_next(&reader, &ras, texts) == 1) {
+            report_reading_take_ras(&ras, &fact);
+            check(fact.rank >= -1 && fact.rank < RANK_SET_LIMIT && fact.state < RAS_STATES &&
+                      fact.behind >= 0,
+                  "what NCCL knows is out of bounds");
+            ras_fact_put(&fact, words, sizeof words);
+            check_text(words);
         }
 }
 

@@ -623,6 +623,81 @@ static void test_random_gpus(void **state) {
     assert_true(suspects > 20);
 }
 
+/* ---- what NCCL knows ---- */
+
+static void test_ras(void **state) {
+    const struct ras_fact facts[] = {
+        {.rank = -1, .note = "127.0.0.1:28028 does not answer in time"},
+        {.rank = 3, .state = RAS_BEHIND, .pid = 103, .host = "10.0.0.1", .behind = 1, .op = "AllReduce"},
+        {.rank = 5, .state = RAS_SILENT, .pid = 105, .host = "10.0.0.2"},
+    };
+    (void)state;
+    /* it supports what the counters say; what it says of others accuses nobody */
+    begin(3);
+    job.ras = facts;
+    job.n_ras = 2;
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    job.ras = &facts[1];
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    job.n_ras = 1;
+    assert_string_equal(
+        witness("ras"),
+        "3: its process (pid 103 on 10.0.0.1) has launched 1 fewer AllReduce than the others");
+    /* nobody is accused: it names no one, and says what it knows */
+    begin(-1);
+    job.ras = &facts[2];
+    job.n_ras = 1;
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    assert_null(strstr(text, "rank 5"));
+    assert_string_equal(witness("ras"), "5: NCCL does not reach its process (pid 105 on 10.0.0.2)");
+    job.ras = facts;
+    assert_string_equal(witness("ras"), "-1: 127.0.0.1:28028 does not answer in time");
+    /* the state of a rank of which there is no news */
+    begin(5);
+    ranks[5].now = ranks[5].before = NULL;
+    job.ras = &facts[2];
+    job.n_ras = 1;
+    assert_non_null(strstr(judge(NULL), "WAITS FOR warning 5"));
+    assert_string_equal(witness("ras"), "5: NCCL does not reach its process (pid 105 on 10.0.0.2)");
+}
+
+/* Of any job: whatever NCCL says, the same is said of the same ranks. */
+static void test_random_ras(void **state) {
+    unsigned seed = (unsigned)time(NULL);
+    (void)state;
+    srand(seed);
+    int proved = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct ras_fact facts[RAS_FACTS];
+        struct fleet_verdicts without, with;
+        make_random();
+        assert_int_equal(fleet_verdict_find(&job, &without), 0);
+        job.ras = facts;
+        job.n_ras = (size_t)number(RAS_FACTS + 1);
+        for (size_t k = 0; k < job.n_ras; k++)
+            facts[k] = (struct ras_fact){.rank = number(2 * RANKS) - 1,
+                                         .state = (enum ras_state)number(RAS_STATES),
+                                         .pid = number(300) - 1,
+                                         .behind = number(9),
+                                         .note = "it lies"};
+        assert_int_equal(fleet_verdict_find(&job, &with), 0);
+        assert_int_equal(with.n, without.n);
+        for (size_t k = 0; k < with.n; k++) {
+            char a[1024], b[1024];
+            put_verdict(&without.items[k], a, sizeof a);
+            put_verdict(&with.items[k], b, sizeof b);
+            if (strcmp(a, b) != 0 || strcmp(without.items[k].text, with.items[k].text) != 0)
+                fail_msg("seed %u, job %d: %s / %s", seed, i, a, b);
+            size_t more = with.items[k].n_evidence - without.items[k].n_evidence;
+            assert_true(more <= 8);
+            proved += more > 0;
+        }
+        fleet_verdicts_fini(&with);
+        fleet_verdicts_fini(&without);
+    }
+    assert_true(proved > 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moving),          cmocka_unit_test(test_hung),
@@ -633,7 +708,8 @@ int main(void) {
         cmocka_unit_test(test_young),           cmocka_unit_test(test_by_stacks),
         cmocka_unit_test(test_busy_waiting),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_blocked),         cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_random_gpus),
+        cmocka_unit_test(test_random_gpus),     cmocka_unit_test(test_ras),
+        cmocka_unit_test(test_random_ras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

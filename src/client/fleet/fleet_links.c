@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "client/fleet/clock_offset.h"
+#include "client/fleet/ras.h"
 #include "client/jobs/jobs_here.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -56,7 +57,8 @@ enum link_request {
     LINK_TIMES,
     LINK_CLOCK,
     LINK_WORK,
-    LINK_GROUPS
+    LINK_GROUPS,
+    LINK_RAS
 };
 
 /* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
@@ -97,7 +99,9 @@ struct fleet_link {
     size_t n_states;
     struct report_group *groups;
     size_t n_groups;
-    struct arena tasks_texts, groups_texts;
+    struct report_ras *ras;
+    size_t n_ras;
+    struct arena tasks_texts, groups_texts, ras_texts;
     bool is_done;
     bool is_failed;   /* since the fleet was made */
     bool is_lacking;  /* there is no probing */
@@ -304,6 +308,10 @@ static void link_ask_groups(struct fleet_link *k) {
     link_ask_rows(k, LINK_GROUPS, &(struct wire_rows_ask){.table = REPORT_GROUPS});
 }
 
+static void link_ask_ras(struct fleet_link *k) {
+    link_ask_rows(k, LINK_RAS, &(struct wire_rows_ask){.table = REPORT_RAS});
+}
+
 static void link_ask_times(struct fleet_link *k) {
     struct wire_rows_ask ask = {.table = REPORT_TIMES};
     link_ask_rows(k, LINK_TIMES, &ask);
@@ -438,7 +446,14 @@ static bool link_take_groups(struct fleet_link *k, const struct wire_message *m,
     bool ok = link_take_table(&REPORT_TABLE_GROUP, sizeof *k->groups, LINK_GROUPS_MAX, m, &rows, &k->n_groups,
                               &k->groups_texts, e);
     k->groups = rows;
-    k->is_done = k->is_fresh = ok;
+    return ok;
+}
+
+static bool link_take_ras(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+    void *rows = k->ras;
+    bool ok =
+        link_take_table(&REPORT_TABLE_RAS, sizeof *k->ras, RAS_FACTS, m, &rows, &k->n_ras, &k->ras_texts, e);
+    k->ras = rows;
     return ok;
 }
 
@@ -607,6 +622,15 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
             link_ask_groups(k);
         return false;
     case LINK_GROUPS:
+        if (l->counters) {
+            link_ask_ras(k);
+            return false;
+        }
+        k->n_ras = 0;
+        k->is_done = k->is_fresh = true;
+        return false;
+    case LINK_RAS:
+        k->is_done = k->is_fresh = true;
         return false;
     case LINK_RANKS:
     case LINK_STACKS:
@@ -678,7 +702,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         link_on_absent(l, k, why);
         return;
     }
-    if (why && done != LINK_TIMES && done != LINK_CLOCK) { /* an older relay has neither */
+    /* an older relay has none of these */
+    if (why && done != LINK_TIMES && done != LINK_CLOCK && done != LINK_RAS) {
         err_set(e, ERR_FAILED, "%.400s", why);
         link_fail(k, err_text(e));
         return;
@@ -699,6 +724,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         ok = link_take_work(l, k, m, e);
     else if (done == LINK_GROUPS)
         ok = link_take_groups(k, m, e);
+    else if (done == LINK_RAS)
+        ok = why || link_take_ras(k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
         snprintf(l->job, sizeof l->job, "%s", k->said->job.name);
     else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->said->job.name) != 0) {
@@ -903,6 +930,8 @@ static bool link_states(const struct fleet_source *s, size_t i, struct fleet_sta
                                      .n = k->n_states,
                                      .groups = k->groups,
                                      .n_groups = k->n_groups,
+                                     .ras = k->ras,
+                                     .n_ras = k->n_ras,
                                      .job = &k->said->job,
                                      .seen_s = (double)k->seen_ns / (double)CLOCK_NS_PER_S};
     return k != NULL;
@@ -928,8 +957,10 @@ static void link_close(struct fleet_source *source) {
         free(k->tasks);
         free(k->states);
         free(k->groups);
+        free(k->ras);
         arena_fini(&k->tasks_texts);
         arena_fini(&k->groups_texts);
+        arena_fini(&k->ras_texts);
     }
     fleet_hosts_fini(&source->hosts);
     free(l->links);

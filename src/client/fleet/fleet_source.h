@@ -24,6 +24,8 @@ struct fleet_states {
     size_t n;
     const struct report_group *groups;
     size_t n_groups;
+    const struct report_ras *ras;
+    size_t n_ras;
     const struct report_job *job; /* NULL without an answer */
     double seen_s;                /* when it came, on the monotonic clock */
 };

@@ -1244,6 +1244,34 @@ static int fleet_judge_moving(struct fleet_work *w) {
     return 0;
 }
 
+/* ---- what NCCL knows ---- */
+
+/* A line of evidence for each rank of which it knows something: of those that are accused in each verdict,
+ * of all others in the worst. Whoever listens at that port may have said anything, so that it changes
+ * nothing else, and that all is well says nothing (NCCL #1730). */
+static int fleet_prove_ras(const struct fleet_work *w) {
+    bool is_first = true;
+    char words[256];
+    for (size_t i = 0; i < w->out->n; i++) {
+        struct fleet_verdict *v = &w->out->items[i];
+        size_t n = 0;
+        if (v->code == FLEET_CODE_MOVING || v->code == FLEET_CODE_WAITING)
+            continue;
+        for (int accused = 1; accused >= 0; accused--)
+            for (size_t k = 0; k < w->c->n_ras && n < FLEET_RANGES; k++) {
+                const struct ras_fact *f = &w->c->ras[k];
+                if (rank_set_has(&v->ranks, f->rank) != accused || (!accused && !is_first))
+                    continue;
+                ras_fact_put(f, words, sizeof words);
+                if (fleet_verdict_prove(v, f->rank, "ras", "%s", words) != 0)
+                    return -1;
+                n++;
+            }
+        is_first = false;
+    }
+    return 0;
+}
+
 /* ---- all of it ---- */
 
 static int fleet_compare_verdicts(const void *a, const void *b) {
@@ -1275,7 +1303,7 @@ static int fleet_judge(struct fleet_work *w) {
         rc = fleet_judge_moving(w);
     if (rc == 0)
         qsort(w->out->items, w->out->n, sizeof *w->out->items, fleet_compare_verdicts);
-    return rc;
+    return rc == 0 ? fleet_prove_ras(w) : rc;
 }
 
 int fleet_verdict_find(const struct fleet_verdict_case *c, struct fleet_verdicts *out) {

@@ -14,7 +14,8 @@
  *     another operation, a circle;
  *   - in the first collectives of a job, and while it compiles, there are warnings at most;
  *   - where all stand alike nobody is accused;
- *   - what GPUs do is evidence, and may name a suspect in the text; it changes nothing else.
+ *   - what GPUs do is evidence, and may name a suspect in the text; it changes nothing else;
+ *   - what NCCL's RAS service knows is evidence, and changes nothing else.
  */
 #ifndef CLIENT_FLEET_FLEET_VERDICT_H
 #define CLIENT_FLEET_FLEET_VERDICT_H
@@ -25,6 +26,7 @@
 
 #include "base/strbuf.h"
 #include "client/fleet/rank_probe.h"
+#include "client/fleet/ras.h"
 #include "client/jobs/rank_set.h"
 #include "client/verdict/verdict.h"
 
@@ -52,6 +54,8 @@ struct fleet_verdict_case {
     int32_t world;     /* of the job; 0 unknown */
     int32_t elsewhere; /* ranks that are not on this host */
     double late_s;     /* 0: FLEET_VERDICT_LATE_S */
+    const struct ras_fact *ras;
+    size_t n_ras;
 };
 
 enum fleet_verdict_code {
@@ -103,7 +107,7 @@ enum fleet_verdict_cause {
 /* One thing that was read, and by what. */
 struct fleet_verdict_evidence {
     int32_t rank;        /* -1: of the job */
-    const char *witness; /* "counters", "stack", "kernel", "gpu", "operations", "arrivals" */
+    const char *witness; /* "counters", "stack", "kernel", "gpu", "ras", "operations", "arrivals" */
     char text[256];
 };
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/fleet/ras_ask.h"
 #include "client/gpu/gpu_process.h"
 
 #define FLEET_WATCH_ROUNDS 12     /* readings that are kept, */
@@ -48,7 +49,8 @@ struct fleet_watch {
     double progress_s;            /* when progress was last seen */
     bool attached;                /* since the last reading */
     struct fleet_watch_time time; /* of the newest reading */
-    fleet_watch_read_fn read;     /* NULL: they are read here */
+    struct ras_asker ras;
+    fleet_watch_read_fn read; /* NULL: they are read here */
     void *arg;
 };
 
@@ -136,6 +138,7 @@ void fleet_watch_free(struct fleet_watch *w) {
     }
     for (size_t i = 0; i < w->n_rounds; i++)
         fleet_watch_drop(w, &w->rounds[i]);
+    ras_asker_stop(&w->ras);
     free(w->ranks);
     free(w->watched);
     free(w);
@@ -323,12 +326,42 @@ bool fleet_watch_is_suspect(const struct fleet_watch *w) {
 
 void fleet_watch_note_attached(struct fleet_watch *w) { w->attached = true; }
 
+/* Ask for the ranks that are here. */
+static void fleet_watch_begin_ras(struct fleet_watch *w) {
+    struct ras_rank *list = calloc(w->n + 1, sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; list && i < w->n; i++)
+        if (w->ranks[i].pid > 0 && w->ranks[i].now && !w->ranks[i].now->state.gone)
+            list[n++] = (struct ras_rank){.rank = w->ranks[i].rank, .pid = w->ranks[i].pid};
+    ras_asker_ask(&w->ras, list, n, w->world);
+    free(list);
+}
+
+const struct ras_fact *fleet_watch_ask_ras(struct fleet_watch *w, size_t *n) {
+    ras_asker_take(&w->ras);
+    if (!w->read && w->n_rounds && w->rounds[0].counters && fleet_watch_is_suspect(w))
+        fleet_watch_begin_ras(w);
+    *n = w->ras.n;
+    return w->ras.facts;
+}
+
+void fleet_watch_set_ras(struct fleet_watch *w, const struct ras_fact *facts, size_t n) {
+    w->ras.n = n < RAS_FACTS ? n : RAS_FACTS;
+    w->ras.facts_ns = clock_mono_ns();
+    if (w->ras.n)
+        memcpy(w->ras.facts, facts, w->ras.n * sizeof *facts);
+}
+
 int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e) {
     double late_s = fmin(FLEET_WATCH_LONGER * w->waited_s, FLEET_WATCH_LATE_MAX_S);
+    size_t n_ras;
+    const struct ras_fact *ras = fleet_watch_ask_ras(w, &n_ras);
     const struct fleet_verdict_case c = {.ranks = w->ranks,
                                          .n = w->n,
                                          .world = w->world,
                                          .elsewhere = w->elsewhere,
+                                         .ras = ras,
+                                         .n_ras = n_ras,
                                          .late_s = fmax(late_s, FLEET_VERDICT_LATE_S)};
     if (fleet_verdict_find(&c, out) != 0)
         return err_set(e, ERR_FAILED, "out of memory for the verdicts");

@@ -54,6 +54,13 @@ bool fleet_watch_is_suspect(const struct fleet_watch *w);
  * as no movement. */
 void fleet_watch_note_attached(struct fleet_watch *w);
 
+/* What NCCL's RAS service knows of the ranks (ras.h), as far as it is known by now; their number is in `*n`.
+ * Of ranks of this host it is asked, in a child, while a rank may be stuck and agents are asked, too. */
+const struct ras_fact *fleet_watch_ask_ras(struct fleet_watch *w, size_t *n);
+
+/* The same of ranks that are read elsewhere. */
+void fleet_watch_set_ras(struct fleet_watch *w, const struct ras_fact *facts, size_t n);
+
 /* Judge what was read. 0, or -1 with the error; fleet_verdicts_fini frees, on failure too. */
 int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e);
 

@@ -17,6 +17,7 @@
 #define REPORT_ROW_TIME(kind, name) {#name, REPORT_##kind, offsetof(struct report_time, name)},
 #define REPORT_ROW_STATE(kind, name) {#name, REPORT_##kind, offsetof(struct report_state, name)},
 #define REPORT_ROW_GROUP(kind, name) {#name, REPORT_##kind, offsetof(struct report_group, name)},
+#define REPORT_ROW_RAS(kind, name) {#name, REPORT_##kind, offsetof(struct report_ras, name)},
 #define REPORT_ROW_TASK(kind, name) {#name, REPORT_##kind, offsetof(struct report_task, name)},
 
 static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT_ROW_JOB)};
@@ -27,6 +28,7 @@ static const struct report_field report_clock_fields[] = {REPORT_CLOCK_FIELDS(RE
 static const struct report_field report_size_fields[] = {REPORT_SIZE_FIELDS(REPORT_ROW_SIZE)};
 static const struct report_field report_state_fields[] = {REPORT_STATE_FIELDS(REPORT_ROW_STATE)};
 static const struct report_field report_group_fields[] = {REPORT_GROUP_FIELDS(REPORT_ROW_GROUP)};
+static const struct report_field report_ras_fields[] = {REPORT_RAS_FIELDS(REPORT_ROW_RAS)};
 static const struct report_field report_task_fields[] = {REPORT_TASK_FIELDS(REPORT_ROW_TASK)};
 
 #define REPORT_TABLE(title, list)                                                                            \
@@ -40,6 +42,7 @@ const struct report_table REPORT_TABLE_CLOCK = REPORT_TABLE(REPORT_CLOCK, report
 const struct report_table REPORT_TABLE_SIZE = REPORT_TABLE(REPORT_TABLES, report_size_fields);
 const struct report_table REPORT_TABLE_STATE = REPORT_TABLE(REPORT_STATES, report_state_fields);
 const struct report_table REPORT_TABLE_GROUP = REPORT_TABLE(REPORT_GROUPS, report_group_fields);
+const struct report_table REPORT_TABLE_RAS = REPORT_TABLE(REPORT_RAS, report_ras_fields);
 const struct report_table REPORT_TABLE_TASK = REPORT_TABLE(REPORT_ATTACH, report_task_fields);
 
 _Static_assert(sizeof report_state_fields / sizeof *report_state_fields <= REPORT_MAX_FIELDS,

@@ -14,6 +14,8 @@
  *   states  {counters}: what a verdict is made of (rank_probe.h): a reading of each rank, which is made now;
  *           with `counters` its agent is asked, too
  *   groups  {}: the counters of that reading: a row for each process group of a rank
+ *   ras     {}: what NCCL's RAS service knows of the ranks by now (ras.h), which is asked there meanwhile: a row for
+ *           each of which it knows something
  *   tables  {name, attach, host}: how much is kept in a table of the ranks there
  *   sql     {limit_ms, attach, host}, and a statement as text: its rows, which are in no list below, over the
  *           tables of the ranks there (client/sql/database.h), as many as fit; with `attach` their agents are
@@ -43,6 +45,7 @@
 #define REPORT_TIMES "times"
 #define REPORT_STATES "states"
 #define REPORT_GROUPS "groups"
+#define REPORT_RAS "ras"
 #define REPORT_TABLES "tables"
 #define REPORT_SQL "sql"
 #define REPORT_NEXT "next"
@@ -84,6 +87,9 @@ struct report_state {
 struct report_group {
     REPORT_GROUP_FIELDS(REPORT_MEMBER)
 };
+struct report_ras {
+    REPORT_RAS_FIELDS(REPORT_MEMBER)
+};
 struct report_task {
     REPORT_TASK_FIELDS(REPORT_MEMBER)
 };
@@ -103,7 +109,8 @@ struct report_table {
 };
 
 extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME,
-    REPORT_TABLE_CLOCK, REPORT_TABLE_SIZE, REPORT_TABLE_TASK, REPORT_TABLE_STATE, REPORT_TABLE_GROUP;
+    REPORT_TABLE_CLOCK, REPORT_TABLE_SIZE, REPORT_TABLE_TASK, REPORT_TABLE_STATE, REPORT_TABLE_GROUP,
+    REPORT_TABLE_RAS;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

@@ -77,6 +77,16 @@ struct report_group report_reading_put_group(const struct rank_group *g) {
                                  .since_s = g->since_s};
 }
 
+struct report_ras report_reading_put_ras(const struct ras_fact *f) {
+    return (struct report_ras){.rank = f->rank,
+                               .state = (int64_t)f->state,
+                               .pid = f->pid,
+                               .host = f->host,
+                               .behind = f->behind,
+                               .op = f->op,
+                               .note = f->note};
+}
+
 static void report_reading_copy(char *to, size_t size, const char *text) {
     snprintf(to, size, "%s", text ? text : "");
 }
@@ -147,4 +157,15 @@ void report_reading_take_group(const struct report_group *row, struct rank_group
     report_reading_copy(out->ranks, sizeof out->ranks, row->ranks);
     report_reading_copy(out->op, sizeof out->op, row->op);
     report_reading_copy(out->dtype, sizeof out->dtype, row->dtype);
+}
+
+void report_reading_take_ras(const struct report_ras *row, struct ras_fact *out) {
+    *out = (struct ras_fact){
+        .rank = (int32_t)report_reading_within(row->rank, 0, RANK_SET_LIMIT - 1, -1),
+        .state = (enum ras_state)report_reading_within(row->state, 0, RAS_STATES - 1, RAS_ANSWERS),
+        .pid = report_reading_within(row->pid, 1, INT32_MAX, -1),
+        .behind = report_reading_within(row->behind, 0, INT64_MAX, 0)};
+    report_reading_copy(out->host, sizeof out->host, row->host);
+    report_reading_copy(out->op, sizeof out->op, row->op);
+    report_reading_copy(out->note, sizeof out->note, row->note);
 }

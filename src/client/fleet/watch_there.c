@@ -61,6 +61,21 @@ static void watch_there_take(const struct watch_there *w, const struct fleet_ver
     }
 }
 
+/* What NCCL knows of the ranks, as each host has heard it. */
+static void watch_there_take_ras(const struct watch_there *w) {
+    struct ras_fact facts[RAS_FACTS], fact;
+    struct fleet_states s;
+    size_t n = 0;
+    for (size_t i = 0; fleet_source_states(w->source, i, &s); i++)
+        for (size_t k = 0; k < s.n_ras; k++) {
+            report_reading_take_ras(&s.ras[k], &fact);
+            if (fact.rank < 0 ? fact.note[0] != '\0'
+                              : fact.state != RAS_ANSWERS && (!w->world || fact.rank < w->world))
+                ras_fact_add(facts, &n, &fact);
+        }
+    fleet_watch_set_ras(w->watch, facts, n);
+}
+
 static int watch_there_read(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
                             struct rank_reading *readings, size_t n, struct fleet_watch_time *time,
                             struct err *e) {
@@ -77,6 +92,7 @@ static int watch_there_read(void *arg, bool counters, const struct fleet_verdict
     if (!isnan(w->source->read_s))
         time->at_s = w->source->read_s;
     watch_there_take(w, ranks, readings, n);
+    watch_there_take_ras(w);
     return 0;
 }
 
