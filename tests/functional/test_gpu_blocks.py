@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocks of torch's allocator on GPUs, by the stack that allocated them: the table, `memory --gpu`, and the Memory screen."""
 
+import contextlib
 import re
+import sqlite3
 
 import pytest
 from test_sql_screen import PatientScreen
@@ -106,6 +108,21 @@ def test_what_is_not_there(target, probing, ptrace, data_dir, mode, said):  # no
     assert rows == ([["active_allocated", 364 * MB, 0], ["active_awaiting_free", 100 * MB, 0], ["inactive", 50 * MB, 0]]
                     if mode == "no stacks" else [])
     assert job.alive()
+
+
+def test_a_recording_does_not_ask(target, probing, ptrace, tmp_path, data_dir):  # noqa: ARG001
+    """It is not worth stopping the job for; what torch holds in all is there."""
+    job = target(TORCH, "stacks")
+    path = tmp_path / "job.db"
+    probing(str(job.pid), "inject").ok()
+    probing(str(job.pid), "record", "--duration", "1s", "-o", str(path), timeout=60).ok()
+    assert asked(probing, job, "SELECT count(*) FROM python.gpu_memory")[0] == [[2]]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+        assert "python_gpu_blocks" not in tables and "python_gpu_memory" in tables
+        assert db.execute("SELECT count(*) FROM python_gpu_memory").fetchone() == (2,)
+    done = probing("-t", str(path), "memory", "--gpu")
+    assert done.status == 1 and "python.gpu_blocks" in done.stderr and done.stderr.count("\n") == 1, done
 
 
 def test_lies(target, probing, ptrace, data_dir):  # noqa: ARG001

@@ -275,6 +275,11 @@ static bool archive_is_present(const struct sql_table_info *t) {
     return t->cost == RING_COST_NOW && archive_time_column(t) < 0;
 }
 
+/* Reading it stops the job for longer than anything else does: only who asks for it has it. */
+static bool archive_is_left_out(const struct sql_table_info *t) {
+    return strcmp(t->name, "python.gpu_blocks") == 0;
+}
+
 static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
                              struct err *e) {
     static const struct sql_query unlimited;
@@ -323,7 +328,7 @@ static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now,
         struct sql_table_info info;
         sql_table_info(s, i, &info);
         bool is_named = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
-        if (is_named != named || (archive_is_present(&info) && !now))
+        if (is_named != named || (archive_is_present(&info) && !now) || archive_is_left_out(&info))
             continue;
         rc = archive_add_table(w, s, &info, e);
         /* A table that is made when it is read may be unavailable, or may need a key: the others
@@ -341,7 +346,7 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
     for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
-        if (!archive_is_present(&info) || now)
+        if ((!archive_is_present(&info) || now) && !archive_is_left_out(&info))
             rc = archive_declare(w, &info, e);
         if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
             rc = 0;
