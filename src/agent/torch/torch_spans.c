@@ -301,7 +301,7 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
 }
 
 /* Find what collectives are read with. libtorch_cpu needs this library, so it was relocated before.
- * Where something is missing, a span has no more than its name. */
+ * Where something is missing, a span has only its name. */
 static void torch_spans_find_info(const char *version, struct mem *m) {
     static const char *const strings[] = {
         [COMM_INFO_STRINGS_NEW] =
