@@ -342,7 +342,8 @@ def check_blocks():
     """Blocks of torch's allocator: their sum is the allocator's within 30 %; the step's line is among the stacks once they are recorded."""
     with Job("plain") as job:
         job.wait_lines(3)
-        probing(job.pid, "eval", 'import torch; torch.cuda.memory._record_memory_history("state", context="state", stacks="python", max_entries=1)')
+        probing(job.pid, "eval", 'import os, torch; os.environ["TORCH_SYMBOLIZE_MODE"] = "dladdr"\n'
+                'torch.cuda.memory._record_memory_history("state", context="state", stacks="python", max_entries=1)')
         job.wait_lines(6)
         places = json.loads(probing(job.pid, "memory", "--gpu", "--json"))["places"]
         hold_us = json.loads(probing(job.pid, "status", "--json"))["gil"]["us_longest_hold"]

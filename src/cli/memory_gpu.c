@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -65,8 +66,17 @@ static bool memory_gpu_is_free(const struct result *rows, size_t row) {
 static bool memory_gpu_is_same(const struct result *rows, size_t a, size_t b) {
     const char *x = result_string(rows, a, MEMORY_GPU_HOST), *y = result_string(rows, b, MEMORY_GPU_HOST);
     return result_at(rows, a, MEMORY_GPU_PID).i == result_at(rows, b, MEMORY_GPU_PID).i &&
+           result_kind(rows, a, MEMORY_GPU_DEVICE) == result_kind(rows, b, MEMORY_GPU_DEVICE) &&
            result_at(rows, a, MEMORY_GPU_DEVICE).i == result_at(rows, b, MEMORY_GPU_DEVICE).i &&
            strcmp(x ? x : "", y ? y : "") == 0;
+}
+
+/* Of the device; "?": torch named none that there can be. */
+static void memory_gpu_put_number(const struct result *rows, size_t row, char *buf, size_t cap) {
+    struct result_cell device = result_at(rows, row, MEMORY_GPU_DEVICE);
+    snprintf(buf, cap, "?");
+    if (device.kind == SQL_INTEGER)
+        snprintf(buf, cap, "%" PRId64, device.i);
 }
 
 /* "GPU 0: 14.2 GiB in torch's allocator: 12.0 GiB in use, 2.2 GiB free; 1204 blocks" */
@@ -80,7 +90,8 @@ static void memory_gpu_put_device(const struct result *rows, size_t first, struc
         blocks += result_number(rows, i, MEMORY_GPU_BLOCKS);
     }
     struct result_cell rank = result_at(rows, first, MEMORY_GPU_RANK);
-    strbuf_addf(out, "GPU %" PRId64, result_at(rows, first, MEMORY_GPU_DEVICE).i);
+    memory_gpu_put_number(rows, first, text, sizeof text);
+    strbuf_addf(out, "GPU %s", text);
     if (rank.kind == SQL_INTEGER)
         strbuf_addf(out, " of rank %" PRId64, rank.i);
     text_human_bytes(text, sizeof text, used + free);
@@ -92,7 +103,7 @@ static void memory_gpu_put_device(const struct result *rows, size_t first, struc
 }
 
 void memory_gpu_put_text(const struct result *rows, long top, struct strbuf *out) {
-    char text[32];
+    char text[32], device[32];
     double all = 0;
     size_t places = 0, shown = 0;
     for (size_t i = 0; i < rows->n_rows; i++) {
@@ -115,8 +126,9 @@ void memory_gpu_put_text(const struct result *rows, long top, struct strbuf *out
             continue;
         shown++;
         text_human_bytes(text, sizeof text, bytes);
-        strbuf_addf(out, "%12s %6.1f %% %8.0f %4" PRId64 "  ", text, all > 0 ? 100 * bytes / all : 0,
-                    result_number(rows, i, MEMORY_GPU_BLOCKS), result_at(rows, i, MEMORY_GPU_DEVICE).i);
+        memory_gpu_put_number(rows, i, device, sizeof device);
+        strbuf_addf(out, "%12s %6.1f %% %8.0f %4s  ", text, all > 0 ? 100 * bytes / all : 0,
+                    result_number(rows, i, MEMORY_GPU_BLOCKS), device);
         memory_put_place(out, result_string(rows, i, MEMORY_GPU_FUNCTION),
                          result_string(rows, i, MEMORY_GPU_FILE), result_number(rows, i, MEMORY_GPU_LINENO));
     }

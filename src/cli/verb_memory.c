@@ -180,8 +180,10 @@ static int memory_exec(const struct cli_options *o, struct target_address *addr,
         return err_set(e, ERR_USAGE, "--trace and --gpu exclude each other");
     if (mine->trace)
         return memory_trace_exec(mine, addr, out, e);
-    if (mine->duration_s > 0 || mine->every > 0 || (mine->top > 0 && !mine->gpu))
-        return err_set(e, ERR_USAGE, "--seconds, --every and --top need --trace");
+    if (mine->duration_s > 0 || mine->every > 0)
+        return err_set(e, ERR_USAGE, "--seconds and --every need --trace");
+    if (mine->top > 0 && !mine->gpu)
+        return err_set(e, ERR_USAGE, "--top needs --trace or --gpu");
     if (cli_open_database(o, addr, mine->read.no_inject, &d, e) != 0)
         return -1;
     struct result *rows = memory_ask(d, mine->gpu ? memory_gpu_query : memory_history, e);

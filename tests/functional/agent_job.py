@@ -10,6 +10,7 @@ import os
 import pytest
 
 from agent_wire import threads_of
+from conftest import hold_without_waits_us
 
 JOB = r'''
 import ctypes, json, os, sys, threading, time, traceback
@@ -141,12 +142,7 @@ class Job:
         return {name: tid for tid, name in self.target.thread_names().items() if name.startswith("probing-")}
 
     def longest_hold_us(self, client):
-        """The longest hold of the GIL. It is measured by the clock: a longer one counts without the time that its thread has waited for a CPU."""
-        hold_us = client.call("status")["us_longest_gil_hold"]
-        if hold_us <= 2000:
-            return hold_us
-        with open(f"/proc/{self.pid}/task/{self.agent_threads()['probing-py']}/schedstat", encoding="ascii") as file:
-            return hold_us - int(file.read().split()[1]) / 1000
+        return hold_without_waits_us(self.pid, client.call("status")["us_longest_gil_hold"])
 
 
 @pytest.fixture

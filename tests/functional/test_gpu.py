@@ -427,18 +427,28 @@ def test_lines_that_wait_for_the_gpu(target, probing, ptrace, driver, cuda, torc
             last.append({one["code"]: one["text"] for one in verdicts_of(probing, driver, job, "--wait", "10s")["verdicts"]})
             assert "LAUNCH-BOUND" not in last[-1], last
             return last[-1].get("SYNC")
-        text = wait_until(said, 90, f"SYNC, with a driver that waits by {how}")
+
         loss = rf"synchronize, called by read_loss (sync_{how}.py:{line_of('READ LOSS')})"
         hits = rf"a copy from the GPU, called by count_hits (sync_{how}.py:{line_of('COUNT HITS')})"
-        found = re.fullmatch(r"(\d+) % of the time the training waits for the GPU, ([\d.]+) ms of a step of ([\d.]+) ms, in (.*), and in (.*), "
-                             r"while GPU 0 is busy 50 % of the time", text)
-        assert found, text
-        *lines, true_ms = waited(log, since[-1])  # 30 and 14 ms of some 52, on a quiet machine
-        # ten samples a second for ten seconds
-        assert found.group(4, 5) == (loss, hits) if lines[0] > lines[1] + 28 else sorted(found.group(4, 5)) == sorted((loss, hits)), (text, lines)
-        share, lost_ms, step_ms = map(float, found.group(1, 2, 3))
-        assert abs(share - sum(lines)) <= 28 and abs(lost_ms / step_ms - share / 100) <= 0.02, (text, lines)
-        assert 0.8 * true_ms <= step_ms <= 1.2 * true_ms, (text, true_ms)
+
+        def look():
+            """By how much the share that is said is off."""
+            text = wait_until(said, 90, f"SYNC, with a driver that waits by {how}")
+            found = re.fullmatch(r"(\d+) % of the time the training waits for the GPU, ([\d.]+) ms of a step of ([\d.]+) ms, in (.*), and in (.*), "
+                                 r"while GPU 0 is busy 50 % of the time", text)
+            assert found, text
+            *lines, true_ms = waited(log, since[-1])  # 30 and 14 ms of some 52, on a quiet machine
+            # ten samples a second for ten seconds, at most
+            assert found.group(4, 5) == (loss, hits) if lines[0] > lines[1] + 28 else sorted(found.group(4, 5)) == sorted((loss, hits)), (text, lines)
+            share, lost_ms, step_ms = map(float, found.group(1, 2, 3))
+            assert abs(lost_ms / step_ms - share / 100) <= 0.02, (text, lines)
+            assert 0.8 * true_ms <= step_ms <= 1.2 * true_ms, (text, true_ms)
+            return share - sum(lines)
+
+        off = [look()]
+        if abs(off[0]) > 20:  # on a busy machine there are fewer samples
+            off += [look() for _ in range(3)]
+        assert abs(sum(off) / len(off)) <= 20, (off, last)
         job.end()
 
 

@@ -224,7 +224,8 @@ class Result:
                        Event("step", begin, end, "gpu_user_annotation")]
         events += [Event("Memcpy", b - (b - a) / 8, b + (c - b) / 8, "gpu_memcpy"), Event("gemm", a, a + (b - a) / 2, device=1)]
         events.sort(key=lambda e: e.start_ns())
-        truth = [["cuda:0", (b - a) * 5 / 8e6, 3], ["cuda:0", (c - b) * 5 / 8e6, 3], ["cuda:1", (b - a) / 2e6, 1]]
+        truth = [["cuda:0", 0, a / 1e9, (b - a) * 5 / 8e6, 3], ["cuda:0", 1, b / 1e9, (c - b) * 5 / 8e6, 3],
+                 ["cuda:1", 0, a / 1e9, (b - a) / 2e6, 1]]
         return events
 
 whole = torch.autograd._disable_profiler
@@ -240,12 +241,13 @@ def test_time_on_a_gpu(training, data_dir):
     done = profile(client, steps=2)
     assert re.search(r"; the busiest GPU was at work for 6[23] % of the time$", done["note"]), done  # 62.5
     truth, found = j.do("truth"), rows_of(data_dir, j, 3, "gpu")
-    assert sorted(row["operation_name"] for row in found) == ["cuda:0", "cuda:0", "cuda:1"]
     first = min(row["step"] for row in found)
-    assert [row["step"] - first for row in found if row["operation_name"] == "cuda:0"] == [0, 1]
-    for name, ms, kernels in truth:
-        assert any(row["operation_name"] == name and abs(row["duration_ms"] - ms) < 0.001 and row["calls"] == kernels and row["tid"] is None
-                   for row in found), (truth, found)
+    of = {(row["operation_name"], row["step"] - first): row for row in found}
+    assert len(found) == len(of) == len(truth)
+    for name, step, begin, ms, kernels in truth:
+        row = of[name, step]
+        assert abs(row["timestamp"] - begin) < 1e-5 and abs(row["duration_ms"] - ms) < 0.001, (truth, found)
+        assert row["calls"] == kernels and row["tid"] is None
 
 
 def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811

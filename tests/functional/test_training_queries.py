@@ -70,17 +70,17 @@ def check_trace(rows, by_step, classes):
     """Each of the model's modules forward and backward in a step that was looked into, which was as long as the job says."""
     steps = [row for row in rows if row["stage"] == "step"]
     assert steps
-    late_ms = []  # of those whose step the job has in its log
+    within = []  # of those whose step the job has in its log: is it as long?
     for row in steps:
         of_it = [r for r in rows if r["timestamp"] == row["timestamp"] and r is not row]
         assert sorted(r["operation_name"] for r in of_it if r["stage"] == "forward") == sorted(classes)
         assert all(r["duration_ms"] is None or 0 <= r["duration_ms"] <= row["duration_ms"] for r in of_it)
         step = by_step.get(row["step"])
         if step:
-            late_ms.append(took_ms(step) - row["duration_ms"])
-            assert row["duration_ms"] < 1.5 * took_ms(step) + 10
-    # it begins and ends a little before the job writes down when: on a busy machine the job is then without a processor now and then
-    assert not late_ms or min(late_ms) < 10
+            within.append(row["duration_ms"] == pytest.approx(took_ms(step), rel=0.5, abs=10))
+            assert within[-1] or row["duration_ms"] < took_ms(step)
+    # it begins and ends a little before the job writes down when; on a busy machine one of them may be without a processor then
+    assert sum(within) > len(within) / 2 or not within, [(row["duration_ms"], by_step.get(row["step"])) for row in steps]
     return len(steps)
 
 

@@ -194,6 +194,29 @@ static void test_two_answers(void **state) {
     ras_answer_fini(&a);
 }
 
+/* In containers of their own several ranks of a host may have one pid: then it names none of them. */
+static void test_pids_that_are_shared(void **state) {
+    const struct ras_process shared[] = {{0, 1}, {1, 101}, {2, 102}, {3, 1}};
+    const struct ras_job apart = {
+        .here = shared, .n_here = 4, .addresses = addresses, .n_addresses = 2, .world = 8};
+    struct ras_answer a;
+    struct ras_fact facts[RAS_FACTS];
+    struct err e;
+    (void)state;
+    begin_doc();
+    begin_comm("0x1", 4);
+    put_rank(2, 102, HERE, 0, 0);
+    begin_missing();
+    put_missing(3, 1, HERE, true, true);
+    put_missing(1, 101, HERE, true, true);
+    end_comm(true);
+    end_doc();
+    assert_int_equal(ras_parse(&a, strbuf_str(&doc), doc.len, true, &e), 0);
+    assert_int_equal(ras_find(&a, NULL, &apart, facts), 1);
+    assert_int_equal(facts[0].rank, 1);
+    ras_answer_fini(&a);
+}
+
 /* If most have launched fewer, one is ahead; and a group of some ranks does not say which rank of the job its ranks elsewhere are. */
 static void test_whom_it_names(void **state) {
     (void)state;
@@ -495,6 +518,7 @@ int main(void) {
         {"what_json_names", test_json, NULL, NULL, NULL},
         {"facts_in_words", test_words, NULL, NULL, NULL},
         {"who_is_behind_is_so_twice", test_two_answers, NULL, NULL, NULL},
+        {"pids_that_are_shared", test_pids_that_are_shared, NULL, NULL, NULL},
         {"only_ranks_of_the_job_are_named", test_whom_it_names, NULL, NULL, NULL},
         {"what_text_names", test_text, NULL, NULL, NULL},
         {"half_an_answer_is_none", test_cut, NULL, NULL, NULL},

@@ -454,7 +454,9 @@ static bool link_take_ras(struct fleet_link *k, const struct wire_message *m, st
     bool ok =
         link_take_table(&REPORT_TABLE_RAS, sizeof *k->ras, RAS_FACTS, m, &rows, &k->n_ras, &k->ras_texts, e);
     k->ras = rows;
-    return ok;
+    /* without it the rest is as good */
+    k->n_ras = ok ? k->n_ras : 0;
+    return true;
 }
 
 static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,

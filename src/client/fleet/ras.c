@@ -583,15 +583,20 @@ void ras_fact_add(struct ras_fact *facts, size_t *n, const struct ras_fact *fact
     *n = last + 1;
 }
 
-/* The rank of this host that the process is; -1 none; -2: it is of another host. */
+/* The rank of this host that the process is; -1 none, or not one alone: in a container of its own each may
+ * have that pid; -2: it is of another host. */
 static int32_t ras_find_here(const struct ras_job *job, const struct ras_member *m) {
     bool is_here = false;
+    int32_t rank = -1;
+    size_t n = 0;
     for (size_t i = 0; i < job->n_addresses && !is_here; i++)
         is_here = strcmp(job->addresses[i], m->host) == 0;
     for (size_t i = 0; is_here && i < job->n_here; i++)
-        if (job->here[i].pid == m->pid)
-            return job->here[i].rank;
-    return is_here ? -1 : -2;
+        if (job->here[i].pid == m->pid) {
+            rank = job->here[i].rank;
+            n++;
+        }
+    return !is_here ? -2 : n == 1 ? rank : -1;
 }
 
 static bool ras_has_rank(const struct ras_job *job, int32_t rank) {

@@ -9,8 +9,8 @@
  *
  * Whoever listens there may answer anything. So everything is bounded and made safe to show, half of
  * an answer is none, what contradicts itself is left out, and a fact is about a rank of the job only
- * if its process is one of the ranks here, or if the communicator is that of all ranks and numbers
- * those here as the job does.
+ * if its process is one of the ranks here, or if the communicator is as large as the job, numbers a
+ * rank here as the job does, and none otherwise.
  */
 #ifndef CLIENT_FLEET_RAS_H
 #define CLIENT_FLEET_RAS_H

@@ -384,6 +384,16 @@ void ras_asker_ask(struct ras_asker *a, const struct ras_rank *ranks, size_t n, 
     a->running = guard_start(&a->guard, ras_work, &q, 0, RAS_LIMIT_MS) == 0;
 }
 
+/* The child has read what a stranger wrote. */
+static void ras_asker_add(struct ras_asker *a, const struct ras_fact *f) {
+    struct ras_fact *to = &a->next[a->n_next];
+    if (f->rank < -1 || (unsigned)f->state >= RAS_STATES)
+        return;
+    *to = *f;
+    to->host[sizeof to->host - 1] = to->op[sizeof to->op - 1] = to->note[sizeof to->note - 1] = '\0';
+    a->n_next++;
+}
+
 void ras_asker_take(struct ras_asker *a) {
     struct ras_message m;
     uint64_t now = clock_mono_ns();
@@ -394,7 +404,7 @@ void ras_asker_take(struct ras_asker *a) {
         if (n != sizeof m)
             ras_asker_stop(a);
         else if (m.kind == RAS_MESSAGE_FACT && a->n_next < RAS_FACTS)
-            a->next[a->n_next++] = m.fact;
+            ras_asker_add(a, &m.fact);
         else if (m.kind == RAS_MESSAGE_END) {
             memcpy(a->facts, a->next, a->n_next * sizeof *a->next);
             a->n = a->n_next;

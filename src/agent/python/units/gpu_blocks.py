@@ -5,8 +5,10 @@
 # one call, in which torch makes an object of each block, with the GIL: so it is only made for as
 # many blocks as GPU_BLOCKS_MOST, by their number in the allocator's counters. The history of
 # allocations, which may be much longer, is left out; where torch has no way to do that (before
-# memory_snapshot had include_traces) the call is not made while a history is kept. Uses the names
-# of gpu_memory.py. See types.py.
+# memory_snapshot had include_traces) the call is not made while a history is kept. Stacks may have
+# frames of C++, which torch names in that call, by programs that it starts (addr2line): with such a
+# history it is only made where the job's environment says that it shall not. Uses the names of
+# gpu_memory.py. See types.py.
 
 
 gpu_blocks_COLUMNS = ('device', 'state', 'bytes', 'requested_bytes', 'blocks', 'function_name', 'file', 'lineno', 'stack')
@@ -14,6 +16,7 @@ gpu_blocks_MOST = 20000
 gpu_blocks_ROWS = 1000
 gpu_blocks_DEPTH = 64
 gpu_blocks_NAME = 160
+gpu_blocks_PIECE = 4  # blocks, of many frames each
 
 
 def gpu_blocks_text(o):
@@ -70,31 +73,28 @@ def gpu_blocks_why(n):
         return 'this torch was built without CUDA'
     if n > gpu_blocks_MOST:
         return 'the allocator has %d blocks: to list more than %d would stop the job for too long' % (n, gpu_blocks_MOST)
-    if gpu_blocks_options() is None and type(kept) is types_Builtin and kept():
+    if type(kept) is not types_Builtin or not kept():
+        return ''
+    if gpu_blocks_options() is None:
         return 'a history of allocations is kept, and this torch lists blocks only with all of it'
+    environ = types_named('os', 'environ')
+    if environ is None or environ.get('TORCH_SYMBOLIZE_MODE') != 'dladdr':
+        return 'stacks are recorded: torch may take minutes to name C++ frames in them, unless TORCH_SYMBOLIZE_MODE is dladdr'
     return ''
 
 
-def gpu_blocks_count(args):
+def gpu_blocks_count():
     # The blocks that the allocator's counters have; a text if they cannot be read.
-    n = 0
-    for row in gpu_memory_each(args):
-        if type(row) is str:
-            yield row
-            return
-        yield None
-    stats_of, count = types_named('torch._C', '_cuda_memoryStats'), types_named('torch._C', '_cuda_getDeviceCount')
-    devices = count()
-    for device in range(min(devices, gpu_memory_MOST) if type(devices) is int else 0):
+    n, stats_of = 0, types_named('torch._C', '_cuda_memoryStats')
+    for device in gpu_memory_devices():
         try:
             stats = stats_of(device)
         except Exception as e:
             yield 'device %d: %s' % (device, types_name(type(e)))
             return
-        for name in ('active', 'inactive_split'):
-            n += gpu_memory_number(stats, name, 'current') or 0
         # a free segment is a block, too
-        n += gpu_memory_number(stats, 'segment', 'current') or 0
+        for name in ('active', 'inactive_split', 'segment'):
+            n += gpu_memory_number(stats, name, 'current') or 0
         yield None
     yield n
 
@@ -130,17 +130,33 @@ def gpu_blocks_add(sums, seen, device, block):
 
 def gpu_blocks_sum(segments, sums, seen, args):
     # What has been read is given back piece by piece: all at once would take as long as the call.
-    while segments and 'stop' not in args:
+    while segments:
         segment = segments.pop()
         blocks, device = (segment.get('blocks'), segment.get('device')) if type(segment) is dict else (None, None)
         device = device if type(device) is int and 0 <= device < gpu_memory_MOST else None
         segment = None
         while type(blocks) is list and blocks:
-            for block in blocks[-50:]:
+            for block in blocks[-gpu_blocks_PIECE:] if 'stop' not in args else ():
                 gpu_blocks_add(sums, seen, device, block)
             block = None
-            del blocks[-50:]
+            del blocks[-gpu_blocks_PIECE:]
             yield None
+
+
+def gpu_blocks_rank(sums, largest):
+    # The largest rows, the largest first; the others are added up without their stacks.
+    others = {}
+    while sums:
+        for _ in range(min(100, len(sums))):
+            largest.append(sums.popitem())
+        largest.sort(key=lambda item: -item[1][0])
+        while len(largest) > gpu_blocks_ROWS:
+            key, row = largest.pop()
+            other = others.setdefault(key[:2] + ((),), [0, 0, 0])
+            for i in range(3):
+                other[i] += row[i]
+        yield None
+    largest.extend(others.items())
 
 
 def gpu_blocks_row(key, row):
@@ -151,13 +167,10 @@ def gpu_blocks_row(key, row):
 
 def gpu_blocks_each(args):
     yield gpu_blocks_COLUMNS
-    n, sums, seen = 0, {}, {}
-    for n in gpu_blocks_count(args):
-        if type(n) is str:
-            yield n
-            return
+    n, why, sums, seen, largest = None, gpu_memory_why(), {}, {}, []
+    for n in gpu_blocks_count() if not why else ():
         yield None
-    why = gpu_blocks_why(n)
+    why = why or (n if type(n) is str else gpu_blocks_why(n))
     segments = gpu_blocks_take() if not why and 'stop' not in args else why
     yield None
     if type(segments) is str:
@@ -167,8 +180,15 @@ def gpu_blocks_each(args):
     yield from gpu_blocks_sum(segments, sums, seen, args)
     if sums and not seen:
         yield 'no stacks are recorded: torch.cuda.memory._record_memory_history begins it'
-    keys = sorted(sums, key=lambda key: -sums[key][0])
-    if len(keys) > gpu_blocks_ROWS:
-        yield 'only the largest %d of %d stacks are listed' % (gpu_blocks_ROWS, len(keys))
-    for key in keys[:gpu_blocks_ROWS]:
-        yield gpu_blocks_row(key, sums[key])
+    if len(sums) > gpu_blocks_ROWS:
+        yield 'only the largest %d of %d stacks are listed, the others as one' % (gpu_blocks_ROWS, len(sums))
+    yield from gpu_blocks_rank(sums, largest)
+    largest.reverse()
+    while largest:
+        key, row = largest.pop()
+        yield gpu_blocks_row(key, row)
+    key = row = None
+    while seen:
+        for _ in range(min(1000, len(seen))):
+            seen.popitem()
+        yield None

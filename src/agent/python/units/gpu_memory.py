@@ -40,24 +40,34 @@ def gpu_memory_uuid(device):
     return gpu_memory_uuids.get(device)
 
 
-def gpu_memory_each(args):
-    yield gpu_memory_COLUMNS
+def gpu_memory_why():
+    # Why torch's allocator is not asked; '': it can be.
     if type(modules.get('torch.cuda')) is not types_Module:
-        yield 'torch is not imported'
-        return
+        return 'torch is not imported'
     stats_of, count = types_named('torch._C', '_cuda_memoryStats'), types_named('torch._C', '_cuda_getDeviceCount')
     if type(stats_of) is not types_Builtin or type(count) is not types_Builtin:
-        yield 'this torch was built without CUDA'
-        return
+        return 'this torch was built without CUDA'
     if types_named('torch.cuda', '_initialized') is not True:
-        yield 'torch has not used CUDA yet'
-        return
+        return 'torch has not used CUDA yet'
     bad = types_named('torch._C', '_cuda_isInBadFork')
     if type(bad) is types_Builtin and bad():
-        yield 'this process is a fork of one that had used CUDA'
+        return 'this process is a fork of one that had used CUDA'
+    return ''
+
+
+def gpu_memory_devices():
+    n = types_named('torch._C', '_cuda_getDeviceCount')()
+    return range(min(n, gpu_memory_MOST) if type(n) is int else 0)
+
+
+def gpu_memory_each(args):
+    yield gpu_memory_COLUMNS
+    why = gpu_memory_why()
+    if why:
+        yield why
         return
-    n = count()
-    for device in range(min(n, gpu_memory_MOST) if type(n) is int else 0):
+    stats_of = types_named('torch._C', '_cuda_memoryStats')
+    for device in gpu_memory_devices():
         yield None
         if 'stop' in args:
             return

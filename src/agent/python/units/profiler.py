@@ -13,6 +13,7 @@ profiler_NOTHING, profiler_START, profiler_STOP, profiler_DROP = 0, 1, 2, 3
 profiler_STEP, profiler_STARTED, profiler_STOPPED, profiler_FAILED, profiler_CALL = 0, 1, 2, 3, 4
 profiler_KEY = 'probing profiler'
 profiler_GPU = -2  # in place of a thread
+profiler_PIECES = 64
 profiler_WORK = ('kernel', 'gpu_memcpy', 'gpu_memset')
 profiler_REGISTRIES = (
     ('torch.optim.optimizer', '_global_optimizer_post_hooks', 'torch/optim/optimizer.py', 'wrapper'),
@@ -228,39 +229,45 @@ def profiler_is_work(event):
 
 
 def profiler_note_work(work, event, began, took, ends):
-    # The parts of its time that lie within each step; ends[0] is the beginning of the first.
+    # What of its time lies within each step, in pieces that are sorted alone; ends[0] is the
+    # beginning of the first step.
     for step in range(len(ends) - 1):
         begin, end = max(began, ends[step]), min(began + took, ends[step + 1])
-        if begin < end:
-            work.setdefault((event.device_index(), step), []).append((begin, end))
+        if begin >= end:
+            continue
+        of_step = work.setdefault((event.device_index(), step), [0, {}])
+        of_step[0] += 1
+        width = (ends[step + 1] - ends[step]) // profiler_PIECES + 1
+        while begin < end:
+            piece = (begin - ends[step]) // width
+            until = min(end, ends[step] + (piece + 1) * width)
+            of_step[1].setdefault(piece, []).append((begin, until))
+            begin = until
 
 
 def profiler_busy_ns(parts):
-    # The time in which any of them was at work. They come almost in order, which makes sorting cheap.
-    parts.sort()
+    # The time in which any of them was at work.
     busy, until = 0, 0
-    for i, (begin, end) in enumerate(parts):
+    for begin, end in sorted(parts):
         if end > until:
             busy += end - max(begin, until)
             until = end
-        if i % 500 == 499:
-            yield None
-    yield busy
+    return busy
 
 
 def profiler_work_rows(work, ends):
     # A row for each step and device, and one for all, of the device that was busiest.
-    most, kernels = {}, 0
+    most = {}
     for device, step in sorted(work):
-        parts, busy = work[device, step], None
-        for busy in profiler_busy_ns(parts):
+        kernels, pieces = work.pop((device, step))
+        busy = 0
+        while pieces:
+            busy += profiler_busy_ns(pieces.popitem()[1])
             yield None
-        yield (step, 'cuda:%d' % device, ends[step], busy, len(parts), profiler_GPU)
+        yield (step, 'cuda:%d' % device, ends[step], busy, kernels, profiler_GPU)
         most[device] = most.get(device, 0) + busy
-        kernels += len(parts)
-        work[device, step] = parts = None
     if most:
-        yield (-2, '', ends[-1] - ends[0], max(most.values()), kernels, len(most))
+        yield (-2, '', ends[-1] - ends[0], max(most.values()), 0, len(most))
 
 
 def profiler_sums(events, ends, per_step, steps, work):

@@ -415,6 +415,8 @@ static bool memory_act(void *state, struct app *app, enum action action) {
     }
     if (memory_shown_flame(s) && memory_act_flame(memory_shown_flame(s), action))
         return true;
+    if (s->shown == MEMORY_GPU) /* the list is not shown */
+        return false;
     return browser_act(&s->browser, memory_outline(s), action, ACTION_OPEN_MEMORY);
 }
 
@@ -422,6 +424,8 @@ static bool memory_mouse(void *state, struct app *app, const struct input_event 
     struct memory_state *s = state;
     if (memory_shown_flame(s))
         return memory_flame_click(memory_shown_flame(s), e->row, e->col);
+    if (s->shown == MEMORY_GPU)
+        return false;
     return browser_mouse(&s->browser, memory_outline(s), app, e);
 }
 
