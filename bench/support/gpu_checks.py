@@ -226,6 +226,25 @@ def check_spinning():
     return bool(said) and "100 % busy" in said[0], f"{found['text']}; {said}"
 
 
+def check_processes():
+    """Two jobs, a process each on the device: their memory as nvidia-smi has it, within 2 %, and which of them is the target."""
+    with Job("plain") as job, Job("plain") as other:
+        job.wait_lines(3)
+        other.wait_lines(3)
+        ours = {row["process_pid"]: row for row in rows(job.pid, "SELECT * FROM gpu_processes WHERE device = 0")}
+        text = subprocess.run(["nvidia-smi", "-i", "0", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"],
+                              capture_output=True, text=True, check=True).stdout
+    theirs = {int(pid): mb.strip() for pid, mb in (line.split(",") for line in text.splitlines())}
+    right = set(theirs) <= set(ours)
+    for pid in set(theirs) & set(ours):
+        is_known = theirs[pid].isdigit()
+        right = right and (abs(ours[pid]["mem_used_mb"] - int(theirs[pid])) <= max(1, 0.02 * int(theirs[pid])) if is_known
+                           else ours[pid]["mem_used_mb"] is None)
+    if os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC:  # else the driver may number them otherwise
+        right = right and {job.pid, other.pid} <= set(ours) and [pid for pid in ours if ours[pid]["own"]] == [job.pid]
+    return right, f"{ {pid: (ours[pid]['mem_used_mb'], theirs.get(pid)) for pid in ours} }"
+
+
 def check_poll_cost():
     """CPU time of the process that asks the driver: at most 1 % of a core."""
     with Job("plain") as job:

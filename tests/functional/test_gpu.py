@@ -177,6 +177,9 @@ def test_a_recording_has_the_past(target, probing, probing_top, driver, tmux, tm
     silent = [row for row in rows if row["device"] == 1]
     assert {(row["state"], row["gpu_util"]) for row in silent} == {("no answer", None)}
     assert [row["silent_s"] for row in silent] == sorted(row["silent_s"] for row in silent) and silent[-1]["silent_s"] >= 3
+    done = probing("-t", str(path), "query", "SELECT * FROM gpu_processes", timeout=60)
+    assert done.status == 1 and "no such table: gpu_processes: it is made in a running job" in done.stderr
+    assert "RunningProcesses" not in driver.calls.read_text(encoding="utf-8")
     said = probing("-t", str(path), "verdict", "--json", timeout=60).json()["verdicts"]
     texts = [one["text"] for one in said if one["code"] == "GPU ERROR"]
     assert texts and all("GPU 1 does not answer" in text for text in texts), said
@@ -190,6 +193,8 @@ def test_a_recording_has_the_past(target, probing, probing_top, driver, tmux, tm
         s.wait_for("[0 GPU]")
         wait_until(lambda: re.search(rf"^ *0 +{seen[-1]:.0f} +1.00 GiB", s.text(), re.M), 60, "the first device")
         wait_until(lambda: re.search(r"^ *1 .*no answer for \d+ s", s.text(), re.M), 60, "the second device")
+        s.type("b")
+        s.wait_for("a recording does not have who else had memory on its GPUs")
         s.type("q")
         s.type("q")
     finally:
@@ -226,6 +231,70 @@ def test_what_of_a_device_is_at_work(target, probing, probing_top, driver, tmux,
         wait_until(lambda: re.search(rf"^ *0 +97 +{known[-1][0]:.0f} ", s.text(), re.M), 60, "the first device")
         assert re.search(r"UTIL% +SM%", s.text()) and re.search(r"^ *1 +55 +\? ", s.text(), re.M), s.text()
         assert f"SMs {known[-1][0]:.0f} %, tensor cores 40 %, memory traffic 100 %" in s.text(), s.text()
+        s.type("q")
+        s.type("q")
+    finally:
+        s.close()
+
+
+IS_HOST = os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC  # of the first namespace: the driver's pids are those of this machine
+PROCESSES = "SELECT device, process_pid, command, user, mem_used_mb, mem_share, own FROM gpu_processes ORDER BY device, mem_used_mb DESC"
+
+
+def test_who_has_memory(target, probing, driver, wait_until, data_dir):  # noqa: ARG001
+    """Each process on the target's devices, by a list that nobody asks for but this query; the driver is left alone where it does not answer."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    driver.write(f"devices 3\nused * 3000\ntotal * 4000\nprocess 0 Compute {job.pid} 1000\nprocess 0 Graphics {job.pid} 900\n"
+                 f"process 0 Compute {os.getpid()} 500\nprocess 1 Compute 4111222 -\nprocess 2 Compute {job.pid} 7\n")
+    rows, said = query(probing, driver, job.pid, PROCESSES)
+    assert said == ""
+    user = os.environ.get("USER") if os.geteuid() else "root"
+    names = {pid: Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() for pid in (job.pid, os.getpid())}
+    seen = [(r["device"], r["process_pid"], r["mem_used_mb"], r["mem_share"]) for r in rows]
+    assert seen == [(0, job.pid, 1000.0, 25.0), (0, os.getpid(), 500.0, 12.5), (1, 4111222, None, None)]
+    if IS_HOST:
+        assert [(r["command"], r["own"]) for r in rows] == [(names[job.pid], 1), (names[os.getpid()], 0), (None, 0)]
+        assert rows[0]["user"] == rows[1]["user"] and rows[2]["user"] is None and (user is None or rows[0]["user"] == user)
+    else:  # these numbers may be those of processes of the host
+        assert all(r["command"] is r["user"] is r["own"] is None for r in rows)
+    driver.calls.write_text("", encoding="utf-8")
+    query(probing, driver, job.pid, SEED)
+    assert "RunningProcesses" not in driver.calls.read_text(encoding="utf-8")
+    driver.write("devices 3\nerror * ComputeRunningProcesses 3\n")
+    rows, said = query(probing, driver, job.pid, PROCESSES)
+    assert (rows, said) == ([], "probing: gpu_processes: the NVIDIA driver does not list a GPU's processes (error 3)\n")
+    driver.write("devices 3\nhang 1 ComputeRunningProcesses\n")
+    rows, said = query(probing, driver, job.pid, PROCESSES)
+    assert (rows, said) == ([], "probing: gpu_processes: the driver has not answered for 3 s\n")
+    pids = {int(line.split()[0]) for line in driver.calls.read_text(encoding="utf-8").splitlines()}
+    wait_until(lambda: pids and not any(os.path.exists(f"/proc/{pid}") for pid in pids), 60, "the processes that asked to end")
+
+
+def test_who_has_memory_on_the_screen(target, probing_top, ptrace, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """A key asks for the list, another one again; nothing else does."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    script = f"devices 3\nused * 1500\ntotal * 4096\nprocess 0 Compute {job.pid} 1024\nprocess 1 Compute 4111222 256\n"
+    driver.write(script)
+    env = " ".join(f"{key}={value}" for key, value in driver.env.items())
+    s = PatientScreen(tmux, tmp_path, 100, 30, wait_until)
+    try:
+        s.shell(f"{env} XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {job.pid}; echo status=$?")
+        s.wait_for("GPU 0%")
+        s.type("0")
+        s.wait_for("[0 GPU]")
+        wait_until(lambda: re.search(r"^ *0 +0 +1.46 GiB", s.text(), re.M), 60, "the devices")
+        assert "RunningProcesses" not in driver.calls.read_text(encoding="utf-8")
+        s.type("b")
+        s.wait_for("2 processes have 1.25 GiB   in use 2.93 GiB of 8.00 GiB")
+        mine = rf"^ *{job.pid} +0 +1.00 GiB +25.0 " + (r"\S+ +\S+, the target" if IS_HOST else r"\? +\?")
+        assert re.search(mine, s.text(), re.M) and re.search(r"^ *4111222 +1 +256 MiB +6.2 +\? +\?", s.text(), re.M), s.text()
+        asked = driver.calls.read_text(encoding="utf-8").count("ComputeRunningProcesses")
+        driver.write(script.replace(" 256", " 512"))
+        s.type("r")
+        s.wait_for("2 processes have 1.50 GiB")
+        assert driver.calls.read_text(encoding="utf-8").count(" ComputeRunningProcesses") <= 2 * asked
+        s.type("b")
+        s.wait_for("UTIL%")
         s.type("q")
         s.type("q")
     finally:

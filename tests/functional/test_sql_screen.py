@@ -32,6 +32,7 @@ SAVED = {
     "agent": "overhead_pct",
     "window": "gil_percent",
     "gpu time": "idle_percent",
+    "gpu processes": "device",
 }
 
 

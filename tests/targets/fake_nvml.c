@@ -12,6 +12,9 @@
  *   sm D N..., tensor D N..., dram D N...   the same, fractions, inf and nan, too: what GPM has between the last two samples, which
  *                           is what the script has at the time of the second one; GPM is supported by devices that have sm
  *   xid D N                 that error is reported, once to each process
+ *   process D KIND PID MIB  a process has so much memory of it, - unknown; KIND is Compute, Graphics or MPSCompute
+ *   row N                   what the driver has of a process takes so many bytes (24; of an old one 16)
+ *   count N                 it reports so many processes, whatever there are
  *   error D FUNCTION N      that function (or all, *) fails so for device D (or all, *)
  *   hang D FUNCTION         it does not return; init and count have the device -
  *   log FILE                a line for each call
@@ -133,6 +136,36 @@ static int fake_copy(const char *key, int device, const char *missing, char *buf
     return 0;
 }
 
+/* The list of its processes of a kind; rows in it have `size` bytes, and numbers of slices behind what matters. */
+static int fake_processes(const char *kind, fake_device d, unsigned *n, unsigned char *out, size_t size) {
+    char line[512], of[64], mb[64], function[64];
+    unsigned cap = *n, pid, found = 0;
+    int device;
+    const char *path = getenv("FAKE_NVML");
+    FILE *f = path ? fopen(path, "re") : NULL;
+    snprintf(function, sizeof function, "%sRunningProcesses", kind);
+    if (fake_find("row", -1, of, sizeof of))
+        size = strtoul(of, NULL, 0);
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "process %d %63s %u %63s", &device, of, &pid, mb) != 4 || strcmp(of, kind) != 0 ||
+            device != fake_number(d))
+            continue;
+        if (found < cap) {
+            unsigned char *row = out + found * size;
+            unsigned long long used = mb[0] == '-' ? ~0ULL : strtoull(mb, NULL, 0) * FAKE_MIB;
+            memset(row, 0xff, size);
+            memcpy(row, &pid, sizeof pid);
+            memcpy(row + 8, &used, sizeof used);
+        }
+        found++;
+    }
+    if (f)
+        fclose(f);
+    *n = fake_find("count", -1, of, sizeof of) ? (unsigned)strtoul(of, NULL, 0) : found;
+    int rc = fake_call(function, fake_number(d));
+    return rc ? rc : found > cap ? 7 : 0;
+}
+
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int nvmlInit(void);
@@ -145,6 +178,7 @@ EXPORT int nvmlDeviceGetMemoryInfo(fake_device d, unsigned long long out[3]);
 EXPORT int nvmlDeviceGetPowerUsage(fake_device d, unsigned *mw);
 EXPORT int nvmlDeviceGetTemperature(fake_device d, int sensor, unsigned *c);
 EXPORT int nvmlDeviceGetClockInfo(fake_device d, int clock, unsigned *mhz);
+EXPORT int nvmlDeviceGetComputeRunningProcesses(fake_device d, unsigned *n, void *out);
 
 int nvmlInit(void) {
     int rc = fake_call("Init", -1);
@@ -213,6 +247,10 @@ int nvmlDeviceGetClockInfo(fake_device d, int clock, unsigned *mhz) {
     return rc ? rc : clock != 1 ? 2 : 0;
 }
 
+int nvmlDeviceGetComputeRunningProcesses(fake_device d, unsigned *n, void *out) {
+    return fake_processes("Compute", d, n, out, 16);
+}
+
 #ifndef FAKE_NVML_OLD
 
 static unsigned char fake_reported[FAKE_DEVICES], fake_watched[FAKE_DEVICES];
@@ -258,6 +296,9 @@ EXPORT int nvmlGpmSampleAlloc(struct fake_sample **out);
 EXPORT int nvmlGpmSampleFree(struct fake_sample *s);
 EXPORT int nvmlGpmSampleGet(fake_device d, struct fake_sample *out);
 EXPORT int nvmlGpmMetricsGet(struct fake_metrics *m);
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v2(fake_device d, unsigned *n, void *out);
+EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v2(fake_device d, unsigned *n, void *out);
+EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v2(fake_device d, unsigned *n, void *out);
 EXPORT int nvmlInit_v2(void);
 EXPORT int nvmlDeviceGetCount_v2(unsigned *n);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned i, fake_device *d);
@@ -345,6 +386,18 @@ int nvmlEventSetWait_v2(void *set, struct fake_event *out, unsigned ms) {
         return 0;
     }
     return 10;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(fake_device d, unsigned *n, void *out) {
+    return fake_processes("Compute", d, n, out, 24);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v2(fake_device d, unsigned *n, void *out) {
+    return fake_processes("Graphics", d, n, out, 24);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v2(fake_device d, unsigned *n, void *out) {
+    return fake_processes("MPSCompute", d, n, out, 24);
 }
 
 int nvmlGpmQueryDeviceSupport(fake_device d, struct fake_support *out) {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "client/gpu/amdgpu.h"
+#include "client/gpu/gpu_holders.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_process.h"
 #include "client/gpu/gpu_visible.h"
@@ -123,7 +124,7 @@ static void test_amd(void **state) {
     struct gpu_facts list[GPU_MAX];
     struct gpu_values v;
     char why[GPU_WHY] = "";
-    amdgpu_set_root(work);
+    amdgpu_set_root(work, "/nowhere");
     assert_int_equal(gpu_source_amd.open(&none, nobody, NULL, list, GPU_MAX, why), -1);
     assert_string_equal(why, "no AMD GPU");
     put(CARD "0/device/vendor", "0x8086\n"); /* another maker's */
@@ -158,7 +159,58 @@ static void test_amd(void **state) {
     gpu_source_amd.read(1, true, &v);
     assert_true(isnan(v.util_pct) && isnan(v.mem_used_mb) && isnan(v.power_w));
     assert_int_equal(v.state, GPU_OK);
-    amdgpu_set_root("/nowhere");
+    amdgpu_set_root("/nowhere", "/nowhere");
+}
+
+static void put_client(int pid, int fd, const char *to, const char *fdinfo) {
+    char name[128], path[PATH_MAX];
+    snprintf(name, sizeof name, "proc/%d/fdinfo/%d", pid, fd);
+    put(name, fdinfo);
+    snprintf(name, sizeof name, "proc/%d/fd/none", pid);
+    put(name, "");
+    snprintf(path, sizeof path, "%s/proc/%d/fd/%d", work, pid, fd);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+#define RENDER "/dev/dri/renderD128"
+#define AMD_FILE(id, slot) "pos:\t0\ndrm-driver:\tamdgpu\ndrm-pdev:\t" slot "\ndrm-client-id:\t" id "\n"
+
+/* Files of a graphics card, each once, however many processes and descriptors have it. */
+static void test_amd_processes(void **state) {
+    (void)state;
+    const struct gpu_skipped none = {.is_skipped = {false}};
+    struct gpu_facts list[GPU_MAX];
+    struct gpu_holding found[8];
+    char why[GPU_WHY] = "", proc[PATH_MAX];
+    snprintf(proc, sizeof proc, "%s/proc", work);
+    amdgpu_set_root(work, proc);
+    put(CARD "7/device/vendor", "0x1002\n");
+    put(CARD "7/device/mem_info_vram_total", "1048576\n");
+    put(CARD "7/device/uevent", "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\nMODALIAS=pci:x\n");
+    int n = gpu_source_amd.open(&none, nobody, NULL, list, GPU_MAX, why);
+    assert_true(n > 0);
+    put_client(300, 9, RENDER, AMD_FILE("5", "0000:03:00.0") "drm-memory-vram:\t2097152 KiB\n");
+    put_client(300, 10, RENDER, AMD_FILE("5", "0000:03:00.0") "drm-memory-vram:\t2097152 KiB\n");
+    put_client(300, 11, RENDER,
+               AMD_FILE("6", "0000:03:00.0") "drm-memory-vram: 7 KiB\ndrm-resident-vram: 3 MiB\n");
+    put_client(41, 3, RENDER, AMD_FILE("9", "0000:03:00.0") "drm-memory-vram:\t1048576\n");
+    put_client(300, 12, RENDER, AMD_FILE("9", "0000:03:00.0") "drm-memory-vram:\t1048576\n"); /* of 41 */
+    put_client(42, 3, RENDER, AMD_FILE("1", "0000:03:00.0") "drm-memory-vram:\tmuch\n");
+    put_client(43, 3, RENDER, AMD_FILE("5", "0000:99:00.0") "drm-memory-vram:\t4 KiB\n"); /* another card */
+    put_client(44, 3, "/dev/null", AMD_FILE("2", "0000:03:00.0") "drm-memory-vram:\t4 KiB\n");
+    put_client(45, 3, RENDER, "drm-driver:\ti915\ndrm-pdev:\t0000:03:00.0\ndrm-client-id:\t3\n");
+    put_client(46, 3, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\n\ndrm-pdev:");
+    assert_int_equal(gpu_source_amd.list_holdings(found, 8, why), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(found[i].place, n - 1);
+    assert_int_equal(found[0].pid, 41);
+    assert_float_equal(found[0].mem_used_mb, 1, 0);
+    assert_int_equal(found[1].pid, 42);
+    assert_true(isnan(found[1].mem_used_mb));
+    assert_int_equal(found[2].pid, 300);
+    assert_float_equal(found[2].mem_used_mb, 2051, 0);
+    assert_int_equal(gpu_source_amd.list_holdings(found, 2, why), 2);
+    amdgpu_set_root("/nowhere", "/nowhere");
 }
 
 /* ---- the poller ---- */
@@ -369,6 +421,81 @@ static void test_driver_hangs(void **state) {
     assert_memory_equal(why, "the nvidia driver has not answered for ", 39);
 }
 
+/* ---- who has memory ---- */
+
+static int read_holders(const char *text, struct gpu_holder *list, char *why) {
+    struct gpu_device devices[GPU_MAX];
+    script(text);
+    gpu_poller_wait(never, NULL);
+    return gpu_holders_read(devices, gpu_poller_devices(devices, GPU_MAX), list, 8, why);
+}
+
+static const struct gpu_holder *holder_of(const struct gpu_holder *list, int n, int place, int pid) {
+    for (int i = 0; i < n; i++)
+        if (list[i].holding.place == place && list[i].holding.pid == pid)
+            return &list[i];
+    return NULL;
+}
+
+/* Each process once for each device, whatever the size of the driver's rows is. */
+static void test_holders(void **state) {
+    (void)state;
+    struct gpu_holder list[8];
+    struct stat st;
+    char text[512], why[GPU_WHY];
+    bool is_host = stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xEFFFFFFC;
+    const int sizes[] = {16, 24, 32};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(text, sizeof text,
+                 "devices 2\nrow %d\nprocess 0 Compute %d 1000\nprocess 1 Compute %d 7\nprocess 1 Compute "
+                 "4000000 -\n",
+                 sizes[i], (int)getpid(), (int)getpid());
+        assert_int_equal(read_holders(text, list, why), 3);
+        assert_string_equal(why, "");
+        const struct gpu_holder *mine = holder_of(list, 3, 0, getpid());
+        assert_non_null(mine);
+        assert_float_equal(mine->holding.mem_used_mb, 1000, 0);
+        assert_int_equal(mine->is_ours, is_host);
+        assert_string_equal(mine->command, is_host ? "test_client_gpu" : "");
+        assert_int_equal(mine->uid, is_host ? (int64_t)geteuid() : -1);
+        assert_float_equal(holder_of(list, 3, 1, getpid())->holding.mem_used_mb, 7, 0);
+        const struct gpu_holder *gone = holder_of(list, 3, 1, 4000000);
+        assert_true(isnan(gone->holding.mem_used_mb) && gone->uid == -1);
+        assert_string_equal(gone->command, "");
+    }
+    /* one that uses it in two ways, and one that only draws */
+    int n =
+        read_holders("process 0 Compute 5 100\nprocess 0 Graphics 5 90\nprocess 0 Graphics 6 3\n", list, why);
+    assert_int_equal(n, getenv("FAKE_NVML_OLD") ? 1 : 2);
+    assert_float_equal(holder_of(list, n, 0, 5)->holding.mem_used_mb, 100, 0);
+    assert_int_equal(read_holders("util 0 1\n", list, why), 0);
+    assert_string_equal(why, "");
+}
+
+/* A driver that lies, refuses, has too many, or does not answer. */
+static void test_holders_unknown(void **state) {
+    (void)state;
+    struct gpu_holder list[8];
+    char why[GPU_WHY];
+    const char *const form = "the NVIDIA driver's list of processes has a form that is not known";
+    assert_int_equal(read_holders("row 20\nprocess 0 Compute 5 100\n", list, why), 0);
+    assert_string_equal(why, form);
+    assert_int_equal(read_holders("count 3\nprocess 0 Compute 5 100\n", list, why), 0);
+    assert_string_equal(why, form);
+    assert_int_equal(read_holders("count 4000000000\n", list, why), 0);
+    assert_string_equal(why, form);
+    assert_int_equal(read_holders("process 0 Compute 0 100\nprocess 0 Compute 4294967295 100\n", list, why),
+                     0);
+    assert_int_equal(read_holders("error 1 ComputeRunningProcesses 4\nprocess 0 Compute 5 1\n", list, why),
+                     1);
+    assert_string_equal(why, "the NVIDIA driver does not list a GPU's processes (error 4)");
+    assert_int_equal(read_holders("hang 1 ComputeRunningProcesses\n", list, why), -1);
+    assert_string_equal(why, "the driver has not answered for 3 s");
+    assert_int_equal(read_holders("process 0 Compute 5 1\n", list, why),
+                     -1); /* it is left alone for a while */
+    assert_memory_equal(why, "the driver has not answered for ", 32);
+}
+
 /* ---- of a rank ---- */
 
 /* Which devices a rank uses could not be found: that is tried again. */
@@ -411,12 +538,14 @@ static void begin_again(const char *self, const char *library) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_visible), cmocka_unit_test(test_visible_slices),
-        cmocka_unit_test(test_amd),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_past),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_slices),  cmocka_unit_test(test_xid),
-        cmocka_unit_test(test_hang),    cmocka_unit_test(test_driver_hangs),
-        cmocka_unit_test(test_rank),    cmocka_unit_test(test_gpm),
+        cmocka_unit_test(test_visible),       cmocka_unit_test(test_visible_slices),
+        cmocka_unit_test(test_amd),           cmocka_unit_test(test_values),
+        cmocka_unit_test(test_past),          cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_slices),        cmocka_unit_test(test_xid),
+        cmocka_unit_test(test_hang),          cmocka_unit_test(test_driver_hangs),
+        cmocka_unit_test(test_rank),          cmocka_unit_test(test_gpm),
+        cmocka_unit_test(test_holders),       cmocka_unit_test(test_holders_unknown),
+        cmocka_unit_test(test_amd_processes),
     };
     char self[PATH_MAX] = "", command[PATH_MAX];
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)

@@ -20,6 +20,7 @@ struct result *tables_steps(enum tables_kind kind);
 struct result *tables_step_looks(enum tables_kind kind);
 struct result *tables_loaders(enum tables_kind kind);
 struct result *tables_gpus(enum tables_kind kind);
+struct result *tables_gpu_processes(enum tables_kind kind);
 struct result *tables_workers(enum tables_kind kind);
 struct result *tables_memory(enum tables_kind kind);
 struct result *tables_memory_process(enum tables_kind kind);

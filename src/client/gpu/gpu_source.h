@@ -58,6 +58,13 @@ struct gpu_values {
 
 void gpu_values_clear(struct gpu_values *v);
 
+/* What a process has of a device's memory. */
+struct gpu_holding {
+    int32_t place;      /* of the device in the source's list */
+    int32_t pid;        /* as its driver numbers processes */
+    double mem_used_mb; /* NAN: unknown */
+};
+
 /* What a source calls before each device that it may wait for, so that one which blocks is known. */
 typedef void gpu_enter_fn(void *arg, int32_t device);
 
@@ -74,6 +81,11 @@ struct gpu_source {
                 size_t cap, char *why);
     /* Read number `i` of that list; `rare`: what is expensive and changes slowly, too. */
     void (*read)(size_t i, bool rare, struct gpu_values *out);
+    /* Which processes have memory on the devices of that list; one has a row for each device. It may take
+     * the driver long, and keep others from it: only for who asks. Their number, `cap` at most; `why` is
+     * set where some are missing. */
+    size_t (*list_holdings)(struct gpu_holding *list, size_t cap, char *why);
+    bool counts_as_host; /* its pids are those of the host, which a container numbers otherwise */
 };
 
 extern const struct gpu_source gpu_source_nvml, gpu_source_amd;

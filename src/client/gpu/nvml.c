@@ -5,8 +5,8 @@
  * Prototypes, structs and numbers are those of nvml.h (CUDA 11.8 and 13), of GPM those of NVIDIA's own
  * bindings, too (nvidia-ml-py 11.525, 12.575 and 13.580); nothing of them is needed to build. A function is
  * a row with the names that it has had, the newest first. Which one a driver has is seen when it is loaded:
- * without any the value is unknown. Of the calls that block others (lists of processes, PCIe throughput)
- * none is made.
+ * without any the value is unknown. Of the calls that block others, lists of processes are made only for
+ * who asks for them, and PCIe throughput never.
  */
 #include "client/gpu/gpu_source.h"
 
@@ -24,6 +24,7 @@
 enum nvml_return {
     NVML_SUCCESS = 0,
     NVML_NO_PERMISSION = 4,
+    NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
@@ -83,6 +84,18 @@ struct nvml_gpm_metrics {
 /* Counters of a sample are not read at one instant: a share may be a little above 100 %. */
 #define NVML_GPM_MOST_PCT 105
 
+/* How nvmlProcessInfo_t begins. Its size depends on the driver: 16 bytes at first, then 24 (R450) and 32
+ * (R530 to R535.98), and some drivers have another than their function's name tells (go-nvml #21 and #75). */
+struct nvml_process {
+    unsigned pid;
+    unsigned long long used; /* bytes; NVML_UNKNOWN_BYTES: unknown */
+};
+
+#define NVML_PROCESSES 256 /* of a device and kind, that are listed */
+#define NVML_PROCESS_MOST 32
+#define NVML_UNTOUCHED 0xa5
+#define NVML_UNKNOWN_BYTES (~0ULL)
+
 #define NVML_MEMORY_V2 ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
 #define NVML_SENSOR_GPU 0
 #define NVML_CLOCK_SM 1
@@ -125,6 +138,12 @@ struct nvml_gpm_metrics {
     X(gpm_free, (nvml_sample), "nvmlGpmSampleFree", NULL)                                                    \
     X(gpm_sample, (nvml_device, nvml_sample), "nvmlGpmSampleGet", NULL)                                      \
     X(gpm_metrics, (struct nvml_gpm_metrics *), "nvmlGpmMetricsGet", NULL)                                   \
+    X(compute, (nvml_device, unsigned *, void *), "nvmlDeviceGetComputeRunningProcesses_v2",                 \
+      "nvmlDeviceGetComputeRunningProcesses")                                                                \
+    X(graphics, (nvml_device, unsigned *, void *), "nvmlDeviceGetGraphicsRunningProcesses_v2",               \
+      "nvmlDeviceGetGraphicsRunningProcesses")                                                               \
+    X(mps, (nvml_device, unsigned *, void *), "nvmlDeviceGetMPSComputeRunningProcesses_v2",                  \
+      "nvmlDeviceGetMPSComputeRunningProcesses")                                                             \
     X(set_new, (nvml_set *), "nvmlEventSetCreate", NULL)                                                     \
     X(set_add, (nvml_device, unsigned long long, nvml_set), "nvmlDeviceRegisterEvents", NULL)                \
     X(set_wait, (nvml_set, struct nvml_event *, unsigned), "nvmlEventSetWait_v2", "nvmlEventSetWait")
@@ -435,4 +454,76 @@ static void nvml_read(size_t i, bool rare, struct gpu_values *out) {
     nvml.xids[i] = GPU_NO_NUMBER;
 }
 
-const struct gpu_source gpu_source_nvml = {.vendor = "nvidia", .open = nvml_open, .read = nvml_read};
+/* ---- processes ---- */
+
+/* Size of a row of the list that the driver has written into `bytes`, all of which had NVML_UNTOUCHED: as far
+ * as it has written. 0: that is none of the sizes. */
+static size_t nvml_row_size(const unsigned char *bytes, size_t cap, size_t n) {
+    while (cap > 0 && bytes[cap - 1] == NVML_UNTOUCHED)
+        cap--;
+    size_t size = n ? cap / n : 0;
+    return cap == size * n && (size == 16 || size == 24 || size == NVML_PROCESS_MOST) ? size : 0;
+}
+
+/* A process that uses a device in several ways has all that it uses in each list. */
+static size_t nvml_add_holding(struct gpu_holding *list, size_t n, size_t cap, size_t place,
+                               const struct nvml_process *p) {
+    double mb = p->used == NVML_UNKNOWN_BYTES ? NAN : (double)p->used / NVML_MIB;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].place == (int32_t)place && list[i].pid == (int32_t)p->pid) {
+            list[i].mem_used_mb = fmax(list[i].mem_used_mb, mb);
+            return n;
+        }
+    if (n < cap)
+        list[n++] = (struct gpu_holding){.place = (int32_t)place, .pid = (int32_t)p->pid, .mem_used_mb = mb};
+    return n;
+}
+
+static size_t nvml_list_of(size_t place, int (*list_kind)(nvml_device, unsigned *, void *),
+                           struct gpu_holding *list, size_t n, size_t cap, char *why) {
+    static unsigned char bytes[NVML_PROCESSES * NVML_PROCESS_MOST];
+    unsigned found = NVML_PROCESSES;
+    memset(bytes, NVML_UNTOUCHED, sizeof bytes);
+    int rc = list_kind(nvml.devices[place], &found, bytes);
+    if (rc == NVML_INSUFFICIENT_SIZE)
+        snprintf(why, GPU_WHY, "a GPU has more than %d processes", NVML_PROCESSES);
+    else if (rc != NVML_SUCCESS)
+        snprintf(why, GPU_WHY, "the NVIDIA driver does not list a GPU's processes (error %d)", rc);
+    if (rc != NVML_SUCCESS || found == 0)
+        return n;
+    size_t size = found <= NVML_PROCESSES ? nvml_row_size(bytes, sizeof bytes, found) : 0;
+    if (!size)
+        snprintf(why, GPU_WHY, "the NVIDIA driver's list of processes has a form that is not known");
+    for (size_t i = 0; size && i < found; i++) {
+        struct nvml_process p;
+        memcpy(&p, bytes + i * size, sizeof p);
+        if (p.pid > 0 && p.pid <= INT32_MAX)
+            n = nvml_add_holding(list, n, cap, place, &p);
+    }
+    return n;
+}
+
+/* Of a divided device its slices are asked: whoever asks the whole needs more rights. */
+static size_t nvml_list_holdings(struct gpu_holding *list, size_t cap, char *why) {
+    size_t n = 0;
+    if (!nvml.call.compute)
+        snprintf(why, GPU_WHY, "the NVIDIA driver does not list processes");
+    for (size_t i = 0; nvml.call.compute && i < nvml.n; i++) {
+        bool is_divided = !nvml.is_slice[i] && i + 1 < nvml.n && nvml.is_slice[i + 1];
+        if (!nvml.devices[i] || is_divided)
+            continue;
+        char rarer[GPU_WHY] = ""; /* the other kinds are not there in every driver */
+        n = nvml_list_of(i, nvml.call.compute, list, n, cap, why);
+        if (nvml.call.graphics)
+            n = nvml_list_of(i, nvml.call.graphics, list, n, cap, rarer);
+        if (nvml.call.mps)
+            n = nvml_list_of(i, nvml.call.mps, list, n, cap, rarer);
+    }
+    return n;
+}
+
+const struct gpu_source gpu_source_nvml = {.vendor = "nvidia",
+                                           .open = nvml_open,
+                                           .read = nvml_read,
+                                           .list_holdings = nvml_list_holdings,
+                                           .counts_as_host = true};

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* live_gpu: see live_tables.h. The GPUs of a process, and their past since this program reads them
- * (client/gpu/gpu_poller.h). */
+ * (client/gpu/gpu_poller.h); who has memory there. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "client/gpu/gpu_holders.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_row.h"
 #include "client/gpu/gpu_visible.h"
 #include "client/sql/live_tables.h"
+#include "client/target/target.h"
 #include "store/ring/ring_tables.h"
 
 static bool live_gpu_stop(void *arg) { return sql_sink_cancelled(arg); }
@@ -39,14 +44,16 @@ static int live_gpu_put(size_t device, const struct gpu_values *v, void *arg) {
     return sql_sink_put(s->sink, row);
 }
 
-static int live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *sink) {
-    struct gpu_device list[GPU_MAX];
+/* The GPUs of this machine; those of the process are chosen. Their number; 0: a note about `table` has the
+ * reason. */
+static size_t live_gpu_find(struct live_target *t, pid_t pid, const char *table, struct sql_sink *sink,
+                            struct gpu_device *list) {
     char why[512];
     gpu_poller_wait(live_gpu_stop, sink);
     size_t n = gpu_poller_devices(list, GPU_MAX);
     if (n == 0) {
         gpu_poller_why(why, sizeof why);
-        live_virtual_note(t, "gpu_metrics", why[0] ? why : "the GPUs of this machine have not been read yet");
+        live_virtual_note(t, table, why[0] ? why : "the GPUs of this machine have not been read yet");
         return 0;
     }
     live_gpu_choose(t, pid, list, n);
@@ -54,9 +61,25 @@ static int live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *s
     for (size_t i = 0; i < n; i++)
         any = any || t->gpus.used[i];
     if (!any)
-        live_virtual_note(t, "gpu_metrics", "the process was started without a GPU (CUDA_VISIBLE_DEVICES)");
+        live_virtual_note(t, table, "the process was started without a GPU (CUDA_VISIBLE_DEVICES)");
+    return any ? n : 0;
+}
+
+static void live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *sink) {
+    struct gpu_device list[GPU_MAX];
     struct live_gpu_scan s = {.list = list, .target = t, .sink = sink};
-    gpu_poller_each(t->gpus.used, live_gpu_put, &s);
+    if (live_gpu_find(t, pid, "gpu_metrics", sink, list))
+        gpu_poller_each(t->gpus.used, live_gpu_put, &s);
+}
+
+/* The pid of the target, if it runs here; 0: a note tells that it does not. 0 or -1. */
+static int live_gpu_find_here(struct live_target *t, const char *table, pid_t *pid, struct err *e) {
+    *pid = 0;
+    if (live_remote_find_here(t, pid, e) != 0)
+        return -1;
+    if (*pid <= 0)
+        live_virtual_note(t, table,
+                          "the process runs on another machine: start probing there to read its GPUs");
     return 0;
 }
 
@@ -64,18 +87,76 @@ int live_scan_gpu(void *arg, uint64_t columns, struct sql_sink *sink, struct err
     struct live_target *t = arg;
     (void)columns;
     (void)e;
-    return live_gpu_scan_of(t, t->addr.pid, sink);
+    live_gpu_scan_of(t, t->addr.pid, sink);
+    return 0;
 }
 
 int live_scan_gpu_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
-    pid_t pid = 0;
+    pid_t pid;
     (void)columns;
-    if (live_remote_find_here(t, &pid, e) != 0)
+    if (live_gpu_find_here(t, "gpu_metrics", &pid, e) != 0)
         return -1;
     if (pid > 0)
-        return live_gpu_scan_of(t, pid, sink);
-    live_virtual_note(t, "gpu_metrics",
-                      "the process runs on another machine: start probing there to read its GPUs");
+        live_gpu_scan_of(t, pid, sink);
+    return 0;
+}
+
+/* ---- who has memory there ---- */
+
+static int live_gpu_put_holder(const struct gpu_device *d, const struct gpu_holder *h, pid_t pid,
+                               struct sql_sink *sink) {
+    char command[sizeof h->command * 4], user[256] = "";
+    text_sanitize(command, sizeof command, h->command);
+    if (h->uid >= 0)
+        target_user_name(h->uid, user, sizeof user);
+    double mb = h->holding.mem_used_mb, total = d->newest.mem_total_mb;
+    union ring_value row[RING_GPU_PROCESSES_COUNT] = {
+        [RING_GPU_PROCESSES_DEVICE].i = d->facts.device,
+        [RING_GPU_PROCESSES_SLICE].i = d->facts.slice < 0 ? RING_INT_NULL : d->facts.slice,
+        [RING_GPU_PROCESSES_PID].i = h->holding.pid,
+        [RING_GPU_PROCESSES_COMMAND].s = command[0] ? command : NULL,
+        [RING_GPU_PROCESSES_USER].s = user[0] ? user : NULL,
+        [RING_GPU_PROCESSES_MEM].f = mb,
+        [RING_GPU_PROCESSES_SHARE].f = total > 0 ? 100 * mb / total : NAN,
+        [RING_GPU_PROCESSES_OWN].i = h->is_ours ? h->holding.pid == pid : RING_INT_NULL,
+    };
+    return sql_sink_put(sink, row);
+}
+
+static void live_gpu_scan_holders(struct live_target *t, pid_t pid, struct sql_sink *sink) {
+    struct gpu_device list[GPU_MAX];
+    char why[GPU_WHY];
+    size_t n = live_gpu_find(t, pid, "gpu_processes", sink, list);
+    struct gpu_holder *holders = n ? calloc(GPU_HOLDERS_MAX, sizeof *holders) : NULL;
+    if (!holders)
+        return;
+    int found = gpu_holders_read(list, n, holders, GPU_HOLDERS_MAX, why);
+    if (why[0])
+        live_virtual_note(t, "gpu_processes", why);
+    for (int i = 0; i < found; i++) {
+        int place = holders[i].holding.place;
+        if (t->gpus.used[place] && live_gpu_put_holder(&list[place], &holders[i], pid, sink) != 0)
+            break;
+    }
+    free(holders);
+}
+
+int live_scan_gpu_processes(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    (void)columns;
+    (void)e;
+    live_gpu_scan_holders(t, t->addr.pid, sink);
+    return 0;
+}
+
+int live_scan_gpu_processes_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    pid_t pid;
+    (void)columns;
+    if (live_gpu_find_here(t, "gpu_processes", &pid, e) != 0)
+        return -1;
+    if (pid > 0)
+        live_gpu_scan_holders(t, pid, sink);
     return 0;
 }

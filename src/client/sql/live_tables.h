@@ -19,7 +19,7 @@
 #include "store/ring/ring_tables.h"
 #include "store/sql/sql.h"
 
-#define LIVE_TABLES_MAX 20
+#define LIVE_TABLES_MAX 24
 
 /* The GPUs of a process, by their place in gpu_poller_devices. */
 struct live_gpus {
@@ -66,9 +66,11 @@ int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink,
 int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 void live_loaders_free(struct live_loaders *l);
 
-/* live_gpu.c: the rows of its GPUs; without any a note has the reason. */
+/* live_gpu.c: the rows of its GPUs, and of who has memory there; without any a note has the reason. */
 int live_scan_gpu(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 int live_scan_gpu_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_gpu_processes(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_gpu_processes_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* live_virtual.c: any table that Python makes in the target; its agent knows it by name. And the
  * agent's settings. Without an agent there are no rows, but a note. */

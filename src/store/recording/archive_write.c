@@ -275,9 +275,10 @@ static bool archive_is_present(const struct sql_table_info *t) {
     return t->cost == RING_COST_NOW && archive_time_column(t) < 0;
 }
 
-/* Reading it stops the job for longer than anything else does: only who asks for it has it. */
+/* Only who asks for them has them: reading blocks stops the job for longer than anything else does, and a
+ * list of processes keeps the driver from others. */
 static bool archive_is_left_out(const struct sql_table_info *t) {
-    return strcmp(t->name, "python.gpu_blocks") == 0;
+    return strcmp(t->name, "python.gpu_blocks") == 0 || strcmp(t->name, "gpu_processes") == 0;
 }
 
 static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,

@@ -140,6 +140,7 @@ static const struct action_def action_fixed[] = {
     {ACTION_FOCUS, "focus", RANKS, {"o"}, "Pane", 6, "go to the cells, or back to the table"},
     {ACTION_GROUP, "group", TENSORS, {"b"}, "Group", 2, "group by module, kind, shape, dtype, device, storage"},
     {ACTION_GROUP, "group", RANKS, {"b"}, "Group", 2, "cells of all ranks: by host, by class of stacks, by rank"},
+    {ACTION_GROUP, "view", GPU, {"b"}, "Processes", 2, "the processes that have memory there; the devices"},
     {ACTION_GROUP, "view", MEMORY, {"b"}, "View", 1, "lines that allocate; as a flame graph; holders; GPUs"},
     {ACTION_TENSOR_GROWTH, "growth", TENSORS, {"d"}, "Diff", 2, "toggle what grew from step to step, by shape and owner"},
     {ACTION_TENSOR_STATISTICS, "statistics", TENSORS | ROW, {"v"}, "Values", 3, "read its values: range, histogram; and what holds it"},

@@ -296,7 +296,8 @@ enum app_feed_id {
     FEED_MEMORY_HOLDERS, /* and what variables hold */
     FEED_GPU,            /* its last minutes: `gpus`, */
     FEED_GPU_MEMORY,     /* and what torch has there, */
-    FEED_GPU_BLOCKS,     /* and which stacks have allocated it */
+    FEED_GPU_BLOCKS,     /* and which stacks have allocated it; */
+    FEED_GPU_PROCESSES,  /* who else has memory there */
     FEED_COUNT,
 };
 

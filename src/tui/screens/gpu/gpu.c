@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu: the GPUs of the target: how busy each is, its memory, power and temperature, what slows it, and the
- * last minutes of the selected one. Offered where there is one.
+ * last minutes of the selected one; or, when asked, the processes that have memory there. Offered where there
+ * is one.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "tui/model/gpus.h"
 #include "tui/screens/browser.h"
+#include "tui/screens/gpu/gpu_processes.h"
 #include "tui/view/meter_draw.h"
 #include "tui/view/table.h"
 
@@ -34,7 +36,17 @@ struct gpu_state {
     struct outline outline;
     unsigned version;
     bool is_taken; /* there were some */
+    bool shows_processes;
+    struct gpu_processes processes;
+    struct outline processes_outline;
+    unsigned processes_version;
 };
+
+static const char *const gpu_processes_not_facts[] = {"rank", "host", "pid", NULL}; /* the target's */
+
+static struct outline *gpu_outline_of(struct gpu_state *s) {
+    return s->shows_processes ? &s->processes_outline : &s->outline;
+}
 
 static const struct gpus_row *gpu_of(const void *node) { return ((const struct outline_node *)node)->row; }
 
@@ -201,11 +213,25 @@ static void gpu_build(struct gpu_state *s, const struct gpus *g) {
     outline_take(&s->outline, nodes, n);
 }
 
+static void gpu_take_processes(struct gpu_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_GPU_PROCESSES);
+    if (f->version == s->processes_version)
+        return;
+    s->processes_version = f->version;
+    if (!f->rows)
+        tags_clear(&s->processes_outline.view.own_tags);
+    gpu_processes_build(&s->processes, f->rows, &s->processes_outline);
+}
+
 static void gpu_update(void *state, struct app *app) {
     struct gpu_state *s = state;
     const struct app_feed *f = app_feed_get(app, FEED_GPU);
-    if (app_screen_top(app)->state == state)
+    if (app_screen_top(app)->state == state) {
         app_feed_follow(app, FEED_GPU, GPUS_QUERY, GPU_EVERY_S);
+        if (s->shows_processes)
+            app_feed_follow(app, FEED_GPU_PROCESSES, GPU_PROCESSES_QUERY, INFINITY);
+    }
+    gpu_take_processes(s, app);
     if (s->is_taken && f->version == s->version)
         return;
     s->version = f->version;
@@ -220,12 +246,17 @@ static void gpu_init(void *state, struct app *app) {
     struct gpu_state *s = state;
     outline_init(&s->outline, &gpu_outline, app->config.ascii);
     s->outline.open_depth = 1;
+    outline_init(&s->processes_outline, &gpu_processes_outline, app->config.ascii);
+    s->processes_outline.view.sort = (struct table_sort){gpu_processes_column_mem(), true};
+    s->processes_version = UINT32_MAX; /* none was seen */
     gpu_update(state, app);
 }
 
 static void gpu_fini(void *state) {
     struct gpu_state *s = state;
     outline_fini(&s->outline);
+    outline_fini(&s->processes_outline);
+    gpu_processes_fini(&s->processes);
 }
 
 /* ---- drawing ---- */
@@ -333,8 +364,7 @@ static void gpu_draw_meters(const struct gpus_row *r, struct grid *g, struct rec
     gpu_draw_meter(&power, g, area, width);
 }
 
-static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect area) {
-    struct gpu_state *s = state;
+static void gpu_draw_devices(struct gpu_state *s, struct app *app, struct grid *g, struct rect area) {
     const struct gpus_row *r = gpu_selected(s);
     char empty[sizeof((struct err *)0)->text + 64];
     struct strbuf line, torch;
@@ -355,12 +385,70 @@ static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect a
     browser_draw(&s->browser, &s->outline, " GPU ", empty, g, area);
 }
 
+/* "3 processes have 60.1 GiB   in use 61.0 GiB of 80.0 GiB": what is in neither list is the driver's own. */
+static void gpu_put_processes(const struct gpu_state *s, const struct gpus *g, struct strbuf *out) {
+    const struct gpu_processes *p = &s->processes;
+    char text[24];
+    if (p->pids) {
+        gpu_put_mib(p->mem_mb, text, sizeof text);
+        strbuf_addf(out, "%zu process%s ha%s %s%s   ", p->pids, p->pids == 1 ? "" : "es",
+                    p->pids == 1 ? "s" : "ve", text, p->is_partial && !isnan(p->mem_mb) ? " or more" : "");
+    }
+    gpu_put_mib(gpus_mem_used(g), text, sizeof text);
+    strbuf_addf(out, "in use %s", text);
+    gpu_put_mib(gpus_mem_total(g), text, sizeof text);
+    strbuf_addf(out, " of %s", text);
+}
+
+static void gpu_draw_processes(struct gpu_state *s, struct app *app, struct grid *g, struct rect area) {
+    const struct outline_node *n = outline_selected(&s->processes_outline);
+    const struct gpu_process_row *r = n ? n->row : NULL;
+    const struct app_feed *f = app_feed_get(app, FEED_GPU_PROCESSES);
+    char empty[sizeof((struct err *)0)->text + 64];
+    struct strbuf line;
+    strbuf_init(&line, 512);
+    gpu_put_processes(s, &app->feeds.gpus, &line);
+    browser_draw_head(app, FEED_GPU_PROCESSES, strbuf_str(&line), s->processes.n ? f->note : "", g, &area);
+    strbuf_fini(&line);
+    app_feed_put_empty(app, FEED_GPU_PROCESSES,
+                       s->processes.n ? "nothing matches: A shows all" : "no process has memory there", empty,
+                       sizeof empty);
+    facts_clear(&s->browser.facts);
+    if (r && s->processes.rows)
+        facts_add_row(&s->browser.facts, s->processes.rows, r->line, gpu_processes_not_facts);
+    browser_draw(&s->browser, &s->processes_outline, " Process ", empty, g, area);
+}
+
+static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct gpu_state *s = state;
+    if (s->shows_processes)
+        gpu_draw_processes(s, app, g, area);
+    else
+        gpu_draw_devices(s, app, g, area);
+}
+
 static void gpu_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct gpu_state *s = state;
     (void)app;
-    outline_status(&((const struct gpu_state *)state)->outline, "GPUs", out);
+    outline_status(s->shows_processes ? &s->processes_outline : &s->outline,
+                   s->shows_processes ? "Processes" : "GPUs", out);
+    if (s->shows_processes)
+        strbuf_adds(out, "   r asks the driver again");
 }
 
 /* ---- actions ---- */
+
+/* Who has memory is of now: a recording does not have it. */
+static void gpu_next_view(struct gpu_state *s, struct app *app) {
+    if (!s->shows_processes && data_is_recorded(&app->data)) {
+        app_message(app, true, "a recording does not have who else had memory on its GPUs");
+        return;
+    }
+    s->shows_processes = !s->shows_processes;
+    if (s->shows_processes)
+        app_feed_ask(app, FEED_GPU_PROCESSES, GPU_PROCESSES_QUERY);
+    gpu_update(s, app);
+}
 
 static bool gpu_act(void *state, struct app *app, enum action action) {
     struct gpu_state *s = state;
@@ -370,20 +458,25 @@ static bool gpu_act(void *state, struct app *app, enum action action) {
         return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_GPU, GPUS_QUERY);
+        if (s->shows_processes)
+            app_feed_ask(app, FEED_GPU_PROCESSES, GPU_PROCESSES_QUERY);
+        return true;
+    case ACTION_GROUP:
+        gpu_next_view(s, app);
         return true;
     default:
-        return browser_act(&s->browser, &s->outline, action, ACTION_OPEN_GPU);
+        return browser_act(&s->browser, gpu_outline_of(s), action, ACTION_OPEN_GPU);
     }
 }
 
 static bool gpu_mouse(void *state, struct app *app, const struct input_event *e) {
     struct gpu_state *s = state;
-    return browser_mouse(&s->browser, &s->outline, app, e);
+    return browser_mouse(&s->browser, gpu_outline_of(s), app, e);
 }
 
 static struct view *gpu_view(void *state) {
     struct gpu_state *s = state;
-    return browser_view(&s->browser, &s->outline);
+    return browser_view(&s->browser, gpu_outline_of(s));
 }
 
 const struct screen_def screen_gpu = {
