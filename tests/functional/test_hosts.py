@@ -144,9 +144,11 @@ def test_push(hosts, asked, build_dir):
     assert os.stat(path).st_ino == before.st_ino
     assert hosts.node("node1").processes("--stdio") == []
     # the agent comes out of that file
-    for verb, agents in ("attach", ["loaded", "loaded"]), ("detach", ["ejected", "ejected"]):
+    # where the machine stood still, a try that was given up may have loaded it, which the next one finds
+    for verb, results in ("attach", ("loaded", "already loaded")), ("detach", ("ejected",)):
         rows = asked(verb, "--json").ok().json()["rows"]
-        assert [(row["rank"], row["host"], row["agent"]) for row in rows] == [(0, "node0", agents[0]), (1, "node1", agents[1])]
+        assert [(row["rank"], row["host"]) for row in rows] == [(0, "node0"), (1, "node1")]
+        assert all(row["agent"] in results for row in rows), rows
     for options, why in (["--push", "--relay", "probing relay --stdio"], "leave out --relay"), (["--push"], "--push is for other hosts"):
         refused = asked("ranks", *options) if len(options) > 1 else run_command(hosts.client(probing_of(build_dir), "cluster", "ranks", *options), 60)
         assert refused.status == 2 and why in refused.stderr

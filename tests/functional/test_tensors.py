@@ -300,9 +300,10 @@ def test_holders_are_named(torch_job):  # noqa: F811
 def test_sql_asks_for_one_tensor(torch_job, probing):  # noqa: F811
     j = torch_job("t = torch.tensor([1.0, 2.0, 6.0])")
     j.start()
-    answer = probing(str(j.pid), "query", "--format", "json",
-                     "SELECT s.mean, s.max, h.holder FROM python.tensors t JOIN python.tensor_statistics s ON s.id = t.id"
-                     " JOIN python.tensor_holders h ON h.id = t.id WHERE t.name = 't'").ok().json()
-    assert answer["rows"] == [{"mean": 3.0, "max": 6.0, "holder": "t"}]
+    done = probing(str(j.pid), "query", "--format", "json",
+                   "SELECT s.mean, s.max, h.holder FROM python.tensors t JOIN python.tensor_statistics s ON s.id = t.id"
+                   " JOIN python.tensor_holders h ON h.id = t.id WHERE t.name = 't'").ok()
+    assert done.json()["rows"] == [{"mean": 3.0, "max": 6.0, "holder": "t"}], done.stderr + probing(
+        str(j.pid), "query", "SELECT * FROM python.tensors").stdout
     failed = probing(str(j.pid), "query", "SELECT * FROM python.tensor_statistics")
     assert failed.status != 0 and "WHERE id = " in failed.stderr

@@ -154,7 +154,7 @@ static void test_completion_and_new_tables(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     sql_fixture_paste(a, "SELECT * FROM ");
-    fixture_press(a, "Tab Down Down Down Down");
+    fixture_press(a, "Tab Down Down Down Down Down");
     assert_shown(a, "probing.config", true);
     struct querier_answer look = {
         .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
