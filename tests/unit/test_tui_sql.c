@@ -158,7 +158,7 @@ static void test_completion_and_new_tables(void **state) {
     assert_shown(a, "probing.config", true);
     struct querier_answer look = {
         .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
-    look.catalog->n_tables = 4;
+    look.catalog->n_tables = 5;
     app_query_tables(a);
     app_take_answer(a, &look);
     assert_shown(a, "probing.config", true);
