@@ -238,12 +238,12 @@ def test_what_of_a_device_is_at_work(target, probing, probing_top, driver, tmux,
 
 
 IS_HOST = os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC  # of the first namespace: the driver's pids are those of this machine
-PROCESSES = "SELECT device, process_pid, command, user, mem_used_mb, mem_share, own FROM gpu_processes ORDER BY device, mem_used_mb DESC"
+PROCESSES = "SELECT device, process_pid, process_rank, command, user, mem_used_mb, mem_share, own FROM gpu_processes ORDER BY device, mem_used_mb DESC"
 
 
 def test_who_has_memory(target, probing, driver, wait_until, data_dir):  # noqa: ARG001
     """Each process on the target's devices, by a list that nobody asks for but this query; the driver is left alone where it does not answer."""
-    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1", "RANK": "5", "WORLD_SIZE": "8"})
     driver.write(f"devices 3\nused * 3000\ntotal * 4000\nprocess 0 Compute {job.pid} 1000\nprocess 0 Graphics {job.pid} 900\n"
                  f"process 0 Compute {os.getpid()} 500\nprocess 1 Compute 4111222 -\nprocess 2 Compute {job.pid} 7\n")
     rows, said = query(probing, driver, job.pid, PROCESSES)
@@ -253,10 +253,10 @@ def test_who_has_memory(target, probing, driver, wait_until, data_dir):  # noqa:
     seen = [(r["device"], r["process_pid"], r["mem_used_mb"], r["mem_share"]) for r in rows]
     assert seen == [(0, job.pid, 1000.0, 25.0), (0, os.getpid(), 500.0, 12.5), (1, 4111222, None, None)]
     if IS_HOST:
-        assert [(r["command"], r["own"]) for r in rows] == [(names[job.pid], 1), (names[os.getpid()], 0), (None, 0)]
+        assert [(r["command"], r["process_rank"], r["own"]) for r in rows] == [(names[job.pid], 5, 1), (names[os.getpid()], None, 0), (None, None, 0)]
         assert rows[0]["user"] == rows[1]["user"] and rows[2]["user"] is None and (user is None or rows[0]["user"] == user)
     else:  # these numbers may be those of processes of the host
-        assert all(r["command"] is r["user"] is r["own"] is None for r in rows)
+        assert all(r["command"] is r["user"] is r["own"] is r["process_rank"] is None for r in rows)
     driver.calls.write_text("", encoding="utf-8")
     query(probing, driver, job.pid, SEED)
     assert "RunningProcesses" not in driver.calls.read_text(encoding="utf-8")
@@ -286,8 +286,8 @@ def test_who_has_memory_on_the_screen(target, probing_top, ptrace, driver, tmux,
         assert "RunningProcesses" not in driver.calls.read_text(encoding="utf-8")
         s.type("b")
         s.wait_for("2 processes have 1.25 GiB   in use 2.93 GiB of 8.00 GiB")
-        mine = rf"^ *{job.pid} +0 +1.00 GiB +25.0 " + (r"\S+ +\S+, the target" if IS_HOST else r"\? +\?")
-        assert re.search(mine, s.text(), re.M) and re.search(r"^ *4111222 +1 +256 MiB +6.2 +\? +\?", s.text(), re.M), s.text()
+        mine = rf"^ *{job.pid} +0 +- +1.00 GiB +25.0 " + (r"\S+ +\S+, the target" if IS_HOST else r"\? +\?")
+        assert re.search(mine, s.text(), re.M) and re.search(r"^ *4111222 +1 +- +256 MiB +6.2 +\? +\?", s.text(), re.M), s.text()
         asked = driver.calls.read_text(encoding="utf-8").count("ComputeRunningProcesses")
         driver.write(script.replace(" 256", " 512"))
         s.type("r")

@@ -458,6 +458,7 @@ static void test_holders(void **state) {
         assert_int_equal(mine->is_ours, is_host);
         assert_string_equal(mine->command, is_host ? "test_client_gpu" : "");
         assert_int_equal(mine->uid, is_host ? (int64_t)geteuid() : -1);
+        assert_int_equal(mine->rank, -1);
         assert_float_equal(holder_of(list, 3, 1, getpid())->holding.mem_used_mb, 7, 0);
         const struct gpu_holder *gone = holder_of(list, 3, 1, 4000000);
         assert_true(isnan(gone->holding.mem_used_mb) && gone->uid == -1);

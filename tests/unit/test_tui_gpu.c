@@ -58,7 +58,7 @@ static void test_odd_processes(void **state) {
     fixture_shows(a, 45, 160, "1 process has ");
     fixture_hides(a, 45, 160, "\033");
     fixture_press(a, "Enter");
-    fixture_shows(a, 24, 80, "process_pid -7");
+    fixture_shows(a, 24, 80, "process_pid  -7");
     app_free(a);
 }
 

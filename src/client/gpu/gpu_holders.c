@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/rank_env.h"
 #include "base/text.h"
 #include "client/guard.h"
+#include "client/target/target.h"
 
 #define HOLDERS_PATIENCE_MS 3000
 #define HOLDERS_RETRY_NS (30 * CLOCK_NS_PER_S) /* before a driver that did not answer is asked again */
@@ -46,18 +48,13 @@ static int holders_place(const struct holders_search *s, const struct gpu_facts 
 
 static void holders_add(struct holders_search *s, int place, const struct gpu_holding *holding,
                         bool is_ours) {
-    struct procfs_status st;
     if (s->n == GPU_HOLDERS_MAX) {
         snprintf(s->why, sizeof s->why, "more than %d processes", GPU_HOLDERS_MAX);
         return;
     }
     struct gpu_holder *h = &s->found[s->n++];
-    *h = (struct gpu_holder){.holding = *holding, .is_ours = is_ours, .uid = -1};
+    *h = (struct gpu_holder){.holding = *holding, .is_ours = is_ours, .uid = -1, .rank = -1};
     h->holding.place = place;
-    if (is_ours && procfs_read_status(holding->pid, 0, &st) == 0) {
-        snprintf(h->command, sizeof h->command, "%s", st.name);
-        h->uid = st.uid;
-    }
 }
 
 static void holders_list(struct holders_search *s, const struct gpu_source *source) {
@@ -90,7 +87,23 @@ static void holders_search(void *arg) {
             }
 }
 
-/* What the child has written is not believed. */
+/* In another child: the environment of a process may block its reader, which is no fault of the driver. */
+static void holders_name(void *arg) {
+    struct holders_search *s = arg;
+    for (size_t i = 0; i < s->n; i++) {
+        struct gpu_holder *h = &s->found[i];
+        struct procfs_status st;
+        struct rank_env rank;
+        if (!h->is_ours || procfs_read_status(h->holding.pid, 0, &st) != 0)
+            continue;
+        snprintf(h->command, sizeof h->command, "%s", st.name);
+        h->uid = st.uid;
+        if (rank_env_read(&rank, h->holding.pid) == 0 && rank.source)
+            h->rank = rank.rank;
+    }
+}
+
+/* What the children have written is not believed. */
 static int holders_copy(struct holders_search *s, struct gpu_holder *list, size_t cap, char *why) {
     size_t n = 0;
     s->why[sizeof s->why - 1] = '\0';
@@ -123,6 +136,9 @@ int gpu_holders_read(const struct gpu_device *devices, size_t n, struct gpu_hold
     switch (guard_run(holders_search, &s, sizeof s, HOLDERS_PATIENCE_MS)) {
     case GUARD_DONE:
         atomic_store(&holders_blocked_ns, 0);
+        s.n = s.n < GPU_HOLDERS_MAX ? s.n : GPU_HOLDERS_MAX;
+        if (s.n && guard_run(holders_name, &s, sizeof s, TARGET_POLL_MS) != GUARD_DONE && !s.why[0])
+            snprintf(s.why, sizeof s.why, "the names of these processes could not be read");
         return holders_copy(&s, list, cap, why);
     case GUARD_BLOCKED:
         atomic_store(&holders_blocked_ns, clock_mono_ns() - HOLDERS_PATIENCE_MS * CLOCK_NS_PER_MS);

@@ -24,6 +24,7 @@ struct gpu_holder {
     bool is_ours;
     char command[64]; /* "": not known, or it has ended */
     int64_t uid;      /* -1, too */
+    int64_t rank;     /* its rank in its job; -1: none, or not known */
 };
 
 /* Ask about `devices`, as gpu_poller_devices lists them. Blocks for some seconds at most. Returns how many

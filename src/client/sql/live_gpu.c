@@ -115,6 +115,7 @@ static int live_gpu_put_holder(const struct gpu_device *d, const struct gpu_hold
         [RING_GPU_PROCESSES_DEVICE].i = d->facts.device,
         [RING_GPU_PROCESSES_SLICE].i = d->facts.slice < 0 ? RING_INT_NULL : d->facts.slice,
         [RING_GPU_PROCESSES_PID].i = h->holding.pid,
+        [RING_GPU_PROCESSES_RANK].i = h->rank < 0 ? RING_INT_NULL : h->rank,
         [RING_GPU_PROCESSES_COMMAND].s = command[0] ? command : NULL,
         [RING_GPU_PROCESSES_USER].s = user[0] ? user : NULL,
         [RING_GPU_PROCESSES_MEM].f = mb,

@@ -124,7 +124,7 @@ const struct saved_query saved_queries[] = {
      "JOIN python.steps s ON s.step = g.step AND s.pid = g.pid\n"
      "WHERE g.kind = 'gpu' ORDER BY s.step, gpu;"},
     {"gpu processes", "Who has memory on the GPUs that the target uses?",
-     "SELECT device, process_pid, user, command, own, mem_used_mb, mem_share\n"
+     "SELECT device, process_pid, process_rank, user, command, own, mem_used_mb, mem_share\n"
      "FROM gpu_processes ORDER BY device, mem_used_mb DESC;"},
     {.name = NULL},
 };

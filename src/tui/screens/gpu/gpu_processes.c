@@ -42,6 +42,14 @@ static void gpu_process_cell_device(const void *node, struct table_cell *c) {
         snprintf(c->text, sizeof c->text, "%.0f.%.0f", r->device, r->slice);
 }
 
+static void gpu_process_cell_rank(const void *node, struct table_cell *c) {
+    double rank = gpu_process_of(node)->rank;
+    c->role = isnan(rank) ? ROLE_MUTED : ROLE_VALUE;
+    snprintf(c->text, sizeof c->text, "%.0f", rank);
+    if (isnan(rank))
+        snprintf(c->text, sizeof c->text, "-");
+}
+
 static void gpu_process_cell_mem(const void *node, struct table_cell *c) {
     double mb = gpu_process_of(node)->mem_mb;
     c->role = isnan(mb) ? ROLE_MUTED : ROLE_VALUE;
@@ -73,6 +81,7 @@ static void gpu_process_cell_command(const void *node, struct table_cell *c) {
         return how(gpu_process_of(a)->field, gpu_process_of(b)->field);                                      \
     }
 GPU_PROCESS_COMPARE(pid, table_compare_number)
+GPU_PROCESS_COMPARE(rank, table_compare_number)
 GPU_PROCESS_COMPARE(mem_mb, table_compare_number)
 GPU_PROCESS_COMPARE(share_pct, table_compare_number)
 GPU_PROCESS_COMPARE(user, text_compare)
@@ -95,15 +104,16 @@ static void gpu_process_put_name(const void *row, struct strbuf *out) {
     strbuf_addf(out, "%.0f", ((const struct gpu_process_row *)row)->pid);
 }
 
-enum { GPU_PROCESSES_COLUMN_MEM = 2 };
+enum { GPU_PROCESSES_COLUMN_MEM = 3 };
 
 /* clang-format off */
 static const struct table_column gpu_processes_columns[] = {
     {"PID", "as the driver numbers it; in a container that may be its number on the host", {9, 0, 0}, GRID_LEFT, true, gpu_process_cell_pid, gpu_process_compare_pid},
     {"GPU", "number of the device, as its driver counts; of a slice (MIG) behind a dot", {4, 0, 0}, GRID_LEFT, false, gpu_process_cell_device, gpu_process_compare_device},
+    {"RANK", "its rank in its job; -: none, or not known", {6, 0, 1}, GRID_RIGHT, true, gpu_process_cell_rank, gpu_process_compare_rank},
     {"MEM", "memory that the process has there", {10, 0, 0}, GRID_RIGHT, true, gpu_process_cell_mem, gpu_process_compare_mem_mb},
-    {"%OF GPU", "that, of all memory of the device", {7, 0, 1}, GRID_RIGHT, true, gpu_process_cell_share, gpu_process_compare_share_pct},
-    {"USER", "whose process it is", {12, 0, 2}, GRID_LEFT, false, gpu_process_cell_user, gpu_process_compare_user},
+    {"%OF GPU", "that, of all memory of the device", {7, 0, 2}, GRID_RIGHT, true, gpu_process_cell_share, gpu_process_compare_share_pct},
+    {"USER", "whose process it is", {12, 0, 3}, GRID_LEFT, false, gpu_process_cell_user, gpu_process_compare_user},
     {"COMMAND", "its name; ?: it has ended, or its number may be that of the host", {18, 3, 0}, GRID_LEFT, false, gpu_process_cell_command, gpu_process_compare_command},
 };
 /* clang-format on */
@@ -147,6 +157,7 @@ static bool gpu_process_read(struct gpu_process_row *r, const struct result *row
     *r = (struct gpu_process_row){.device = gpu_process_value(rows, i, "device"),
                                   .slice = gpu_process_value(rows, i, "slice"),
                                   .pid = gpu_process_value(rows, i, "process_pid"),
+                                  .rank = gpu_process_amount(rows, i, "process_rank", 1e9),
                                   .mem_mb = gpu_process_amount(rows, i, "mem_used_mb", 1e9),
                                   .share_pct = gpu_process_amount(rows, i, "mem_share", 100),
                                   .command = gpu_process_text(rows, i, "command"),

@@ -12,7 +12,7 @@
 /* Texts belong to the result; NULL and NAN: unknown. */
 struct gpu_process_row {
     double device, slice; /* slice NAN: the whole device */
-    double pid, mem_mb, share_pct;
+    double pid, rank, mem_mb, share_pct;
     const char *command, *user;
     bool is_own; /* the target */
     size_t line; /* in the result */
