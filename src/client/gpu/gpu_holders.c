@@ -87,7 +87,7 @@ static void holders_search(void *arg) {
             }
 }
 
-/* In another child: the environment of a process may block its reader, which is no fault of the driver. */
+/* In another child: the environment of a process may block its reader, which is not the fault of the driver. */
 static void holders_name(void *arg) {
     struct holders_search *s = arg;
     for (size_t i = 0; i < s->n; i++) {
