@@ -89,6 +89,14 @@ def test_a_watched_variable(training_screen, probing, training, wait_until):
     s.keys("/")
     s.type("train_step")
     s.keys("Enter")
+
+    def is_selected():  # a search finds nothing in a stack that has no such frame just then
+        if "Locals of train_step" in s.text():
+            return True
+        s.keys("n")
+        return False
+
+    wait_until(is_selected, 60, "the frame")
     s.keys("o")
     s.wait_for(" Locals of train_step")
     s.keys("w")
