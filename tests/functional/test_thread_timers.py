@@ -124,8 +124,11 @@ def test_accounts_of_the_cpu_are_the_kernel_s(job, period, busy):
     samples, true = account(j, "part", SECONDS)
     seen = sum(s["on_cpu"] == 1 for s in samples) / len(samples)
     assert abs(seen - true) < (0.01 if LONG else 0.05), (seen, true)
-    asleep = [s for s in samples if s["on_cpu"] == 0 and not s["torn"]]
-    assert abs(len(asleep) / len(samples) - (1 - true)) < (0.02 if LONG else 0.1)
+    off = [s for s in samples if s["on_cpu"] == 0]
+    assert abs(len(off) / len(samples) - (1 - true)) < (0.02 if LONG else 0.05), (len(off), len(samples), true)
+    asleep = [s for s in off if not s["torn"]]
+    # on a busy machine the thread goes on while it is read
+    assert len(off) - len(asleep) < (0.02 if LONG else 0.2) * len(samples), (len(off), len(asleep))
     assert {s["frames"][0].rpartition(".")[2] for s in asleep} <= {"part", "hot_inner"}
 
 
@@ -149,7 +152,8 @@ def both():
     before = j.do("list(spent)")
     samples, _ = account(j, "both", SECONDS, 200)
     after = j.do("list(spent)")
-    counts = [sum(s["frames"][0] == name for s in samples if not s["torn"]) for name in ("one", "three")]
+    # where others have the processor, the line that waits for it has samples for all that time
+    counts = [sum(s["frames"][0] == name for s in samples if s["on_cpu"] == 1 and not s["torn"]) for name in ("one", "three")]
     true = (after[0] - before[0]) / (sum(after) - sum(before))
     assert sum(counts) > 100
     # of 1,200 samples the deviation is 1.3 %, of 6,000 0.6 %
