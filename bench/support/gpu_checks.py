@@ -235,7 +235,7 @@ def check_processes():
         text = subprocess.run(["nvidia-smi", "-i", "0", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"],
                               capture_output=True, text=True, check=True).stdout
     theirs = {int(pid): mb.strip() for pid, mb in (line.split(",") for line in text.splitlines())}
-    right = set(theirs) <= set(ours)
+    right = bool(ours) and set(theirs) <= set(ours)
     for pid in set(theirs) & set(ours):
         is_known = theirs[pid].isdigit()
         right = right and (abs(ours[pid]["mem_used_mb"] - int(theirs[pid])) <= max(1, 0.02 * int(theirs[pid])) if is_known

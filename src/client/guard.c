@@ -200,8 +200,17 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
 }
 
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms) {
+    return guard_run_about(0, work, arg, size, limit_ms);
+}
+
+enum guard_end guard_run_about(pid_t about, void (*work)(void *arg), void *arg, size_t size,
+                               unsigned limit_ms) {
     sigset_t ours, kept;
     int fds[2];
+    if (guard_is_blocked(about)) {
+        errno = EBUSY;
+        return GUARD_NONE;
+    }
     if (pipe2(fds, O_CLOEXEC) != 0)
         return GUARD_NONE;
     void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -229,7 +238,7 @@ enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsign
     if (child > 0) {
         if (end != GUARD_DONE)
             kill(child, SIGKILL);
-        guard_reap(child, 0, end == GUARD_DONE ? GUARD_STOP_NS : GUARD_REAP_NS);
+        guard_reap(child, about, end == GUARD_DONE ? GUARD_STOP_NS : GUARD_REAP_NS);
     }
     munmap(shared, size);
     pthread_sigmask(SIG_SETMASK, &kept, NULL);

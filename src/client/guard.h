@@ -32,6 +32,10 @@ enum guard_end {
  * wait until this returns, and the child finds a SIGTERM among its pending ones. */
 enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsigned limit_ms);
 
+/* The same about process `about` (guard_start): GUARD_NONE with EBUSY while an earlier child is stuck there. */
+enum guard_end guard_run_about(pid_t about, void (*work)(void *arg), void *arg, size_t size,
+                               unsigned limit_ms);
+
 /* The error line about process `pid` (0: about `path`), which has blocked a child for
  * `limit_ms`. -1, with ERR_ATTACH. */
 int guard_explain_blocked(pid_t pid, const char *path, unsigned limit_ms, struct err *e);

@@ -12,7 +12,8 @@
  *   sm D N..., tensor D N..., dram D N...   the same, fractions, inf and nan, too: what GPM has between the last two samples, which
  *                           is what the script has at the time of the second one; GPM is supported by devices that have sm
  *   xid D N                 that error is reported, once to each process
- *   process D KIND PID MIB  a process has so much memory of it, - unknown; KIND is Compute, Graphics or MPSCompute
+ *   process D KIND PID MIB  a process has so much memory of it, - unknown; D.N: of that slice; KIND is Compute, Graphics or MPSCompute
+ *   crowd D N               as many processes more, from 1000 on, of kind Compute
  *   row N                   what the driver has of a process takes so many bytes (24; of an old one 16)
  *   count N                 it reports so many processes, whatever there are
  *   error D FUNCTION N      that function (or all, *) fails so for device D (or all, *)
@@ -138,17 +139,19 @@ static int fake_copy(const char *key, int device, const char *missing, char *buf
 
 /* The list of its processes of a kind; rows in it have `size` bytes, and numbers of slices behind what matters. */
 static int fake_processes(const char *kind, fake_device d, unsigned *n, unsigned char *out, size_t size) {
-    char line[512], of[64], mb[64], function[64];
+    char line[512], of[64], mb[64], function[64], where[64], mine[64];
     unsigned cap = *n, pid, found = 0;
-    int device;
+    int at = snprintf(mine, sizeof mine, "%d", fake_number(d));
+    if (fake_slice(d) >= 0)
+        snprintf(mine + at, sizeof mine - (size_t)at, ".%d", fake_slice(d));
     const char *path = getenv("FAKE_NVML");
     FILE *f = path ? fopen(path, "re") : NULL;
     snprintf(function, sizeof function, "%sRunningProcesses", kind);
     if (fake_find("row", -1, of, sizeof of))
         size = strtoul(of, NULL, 0);
     while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "process %d %63s %u %63s", &device, of, &pid, mb) != 4 || strcmp(of, kind) != 0 ||
-            device != fake_number(d))
+        if (sscanf(line, "process %63s %63s %u %63s", where, of, &pid, mb) != 4 || strcmp(of, kind) != 0 ||
+            strcmp(where, mine) != 0)
             continue;
         if (found < cap) {
             unsigned char *row = out + found * size;
@@ -161,6 +164,8 @@ static int fake_processes(const char *kind, fake_device d, unsigned *n, unsigned
     }
     if (f)
         fclose(f);
+    if (strcmp(kind, "Compute") == 0)
+        found += (unsigned)fake_value("crowd", fake_number(d), 0);
     *n = fake_find("count", -1, of, sizeof of) ? (unsigned)strtoul(of, NULL, 0) : found;
     int rc = fake_call(function, fake_number(d));
     return rc ? rc : found > cap ? 7 : 0;

@@ -210,6 +210,10 @@ static void test_amd_processes(void **state) {
     assert_int_equal(found[2].pid, 300);
     assert_float_equal(found[2].mem_used_mb, 2051, 0);
     assert_int_equal(gpu_source_amd.list_holdings(found, 2, why), 2);
+    assert_string_equal(why, "there are more of them than are listed");
+    put_client(47, 3, RENDER, "pdev:\t0000:03:00.0\nvram mem:\t4 kB\n");
+    assert_int_equal(gpu_source_amd.list_holdings(found, 8, why), 3);
+    assert_string_equal(why, "this kernel does not have what processes have on AMD's GPUs");
     amdgpu_set_root("/nowhere", "/nowhere");
 }
 
@@ -423,11 +427,27 @@ static void test_driver_hangs(void **state) {
 
 /* ---- who has memory ---- */
 
-static int read_holders(const char *text, struct gpu_holder *list, char *why) {
+/* The processes on the first two devices, once the poller knows all. */
+static int read_again(struct gpu_holder *list, char *why) {
     struct gpu_device devices[GPU_MAX];
+    const bool used[GPU_MAX] = {true, true, true};
+    return gpu_holders_read(devices, used, gpu_poller_devices(devices, GPU_MAX), list, 8, why);
+}
+
+static int read_holders(const char *text, struct gpu_holder *list, char *why) {
     script(text);
-    gpu_poller_wait(never, NULL);
-    return gpu_holders_read(devices, gpu_poller_devices(devices, GPU_MAX), list, 8, why);
+    wait_for(1, is_read);
+    return read_again(list, why);
+}
+
+/* What is missing, but for what a container does not have. */
+static void assert_missing(const char *why, const char *want) {
+    static const char container[] = "in a container, processes outside of it may be missing";
+    struct stat st;
+    char all[GPU_WHY];
+    bool is_host = stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xEFFFFFFC;
+    (void)snprintf(all, sizeof all, "%s%s%s", want, !is_host && *want ? "; " : "", is_host ? "" : container);
+    assert_string_equal(why, all);
 }
 
 static const struct gpu_holder *holder_of(const struct gpu_holder *list, int n, int place, int pid) {
@@ -451,7 +471,7 @@ static void test_holders(void **state) {
                  "4000000 -\n",
                  sizes[i], (int)getpid(), (int)getpid());
         assert_int_equal(read_holders(text, list, why), 3);
-        assert_string_equal(why, "");
+        assert_missing(why, "");
         const struct gpu_holder *mine = holder_of(list, 3, 0, getpid());
         assert_non_null(mine);
         assert_float_equal(mine->holding.mem_used_mb, 1000, 0);
@@ -464,13 +484,27 @@ static void test_holders(void **state) {
         assert_true(isnan(gone->holding.mem_used_mb) && gone->uid == -1);
         assert_string_equal(gone->command, "");
     }
-    /* one that uses it in two ways, and one that only draws */
+    /* one that uses it in several ways, one that only draws, one of a server of CUDA's */
+    bool is_old = getenv("FAKE_NVML_OLD") != NULL;
     int n =
-        read_holders("process 0 Compute 5 100\nprocess 0 Graphics 5 90\nprocess 0 Graphics 6 3\n", list, why);
-    assert_int_equal(n, getenv("FAKE_NVML_OLD") ? 1 : 2);
+        read_holders("process 0 Compute 5 100\nprocess 0 Graphics 5 90\nprocess 0 Graphics 6 3\nprocess 1 "
+                     "MPSCompute 7 8\n",
+                     list, why);
+    assert_int_equal(n, is_old ? 1 : 3);
     assert_float_equal(holder_of(list, n, 0, 5)->holding.mem_used_mb, 100, 0);
+    assert_true(is_old || holder_of(list, n, 1, 7)->holding.mem_used_mb == 8);
     assert_int_equal(read_holders("util 0 1\n", list, why), 0);
-    assert_string_equal(why, "");
+    assert_missing(why, "");
+    if (is_old)
+        return;
+    /* of a divided device its slices, and not the whole; of devices that are not used, nothing */
+    n = read_holders(
+        "devices 4\nmig 1 2\nprocess 1 Compute 5 100\nprocess 1.0 Compute 5 60\nprocess 1.1 Compute 6 "
+        "40\nprocess 3 Compute 9 9\nerror 3 ComputeRunningProcesses 4\n",
+        list, why);
+    assert_int_equal(n, 1); /* places 0, 1, 2: the second device, and its first slice */
+    assert_float_equal(holder_of(list, n, 2, 5)->holding.mem_used_mb, 60, 0);
+    assert_missing(why, "");
 }
 
 /* A driver that lies, refuses, has too many, or does not answer. */
@@ -479,22 +513,43 @@ static void test_holders_unknown(void **state) {
     struct gpu_holder list[8];
     char why[GPU_WHY];
     const char *const form = "the NVIDIA driver's list of processes has a form that is not known";
-    assert_int_equal(read_holders("row 20\nprocess 0 Compute 5 100\n", list, why), 0);
-    assert_string_equal(why, form);
-    assert_int_equal(read_holders("count 3\nprocess 0 Compute 5 100\n", list, why), 0);
-    assert_string_equal(why, form);
-    assert_int_equal(read_holders("count 4000000000\n", list, why), 0);
-    assert_string_equal(why, form);
-    assert_int_equal(read_holders("process 0 Compute 0 100\nprocess 0 Compute 4294967295 100\n", list, why),
-                     0);
+    const char *const odd[] = {"row 20\nprocess 0 Compute 5 100\n",   "row 40\nprocess 0 Compute 5 100\n",
+                               "count 3\nprocess 0 Compute 5 100\n",  "count 4000000000\n",
+                               "process 0 Compute 0 100\n",           "process 0 Compute 4294967295 100\n",
+                               "process 0 Compute 5 99999999999999\n"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        assert_int_equal(read_holders(odd[i], list, why), 0);
+        assert_missing(why, form);
+    }
+    /* more was written than is reported: three rows of 16 bytes are as long as two of 24 */
+    assert_int_equal(
+        read_holders("row 16\ncount 2\nprocess 0 Compute 5 1000\nprocess 0 Compute 6 1000\nprocess 0 "
+                     "Compute 7 1000\n",
+                     list, why),
+        0);
+    assert_missing(why, form);
+    assert_int_equal(read_holders("crowd 0 300\nprocess 1 Compute 5 1\n", list, why), 1);
+    assert_missing(why, "a GPU has more than 256 processes");
     assert_int_equal(read_holders("error 1 ComputeRunningProcesses 4\nprocess 0 Compute 5 1\n", list, why),
                      1);
-    assert_string_equal(why, "the NVIDIA driver does not list a GPU's processes (error 4)");
+    assert_missing(why, "the NVIDIA driver does not list a GPU's processes (error 4)");
+    /* the driver was updated since the poller began */
+    script("devices 2\nprocess 0 Compute 5 1\n");
+    wait_for(1, is_read);
+    put("script", "init 18\n");
+    assert_int_equal(read_again(list, why), 0);
+    assert_non_null(strstr(why, "have different versions: the driver was updated"));
+    if (!getenv("FAKE_NVML_OLD")) {
+        script("devices 3\nhang 1 MemoryInfo_v2\n");
+        wait_for(1, is_silent);
+        assert_int_equal(read_again(list, why), -1);
+        assert_string_equal(why, "GPU 1 does not answer, and a list of processes waits for all");
+    }
     assert_int_equal(read_holders("hang 1 ComputeRunningProcesses\n", list, why), -1);
     assert_string_equal(why, "the driver has not answered for 3 s");
     assert_int_equal(read_holders("process 0 Compute 5 1\n", list, why),
                      -1); /* it is left alone for a while */
-    assert_memory_equal(why, "the driver has not answered for ", 32);
+    assert_memory_equal(why, "the driver did not answer ", 26);
 }
 
 /* ---- of a rank ---- */

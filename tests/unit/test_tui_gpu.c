@@ -32,9 +32,9 @@ static void test_processes(void **state) {
     fixture_press(a, "b");
     assert_true(app_feed_get(a, FEED_GPU_PROCESSES)->wanted);
     tables_answer_all(a, TABLES_NORMAL);
-    fixture_shows(a, 45, 160, "4 processes have 62.6 GiB or more   in use ");
+    fixture_shows(a, 45, 160, "4 processes have 62.6 GiB or more   in use now ");
     fixture_shows(a, 45, 160, "python, the target");
-    fixture_shows(a, 24, 80, "2.0");
+    fixture_shows(a, 24, 80, "  9999    2.0       -          ?       ? ?            ?");
     fixture_shows(a, 24, 80, "nobody knows");
     fixture_press(a, "\\ \"Xorg Enter");
     fixture_shows(a, 45, 160, "Processes 1 of 4");

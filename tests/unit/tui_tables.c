@@ -317,16 +317,17 @@ struct result *tables_gpus(enum tables_kind kind) {
 
 /* The target and others on two of them. */
 struct result *tables_gpu_processes(enum tables_kind kind) {
-    static const char *const normal[] = {"0||4242|3|python|ada|61000|74.8|1",
-                                         "1||5151||nobody knows||3000|3.7|0", "0||5150||Xorg|root|60|0.1|0",
-                                         "2|0|9999||||||", NULL};
+    static const char *const normal[] = {"0||4242|3|python|ada|61000|74.8|1|0",
+                                         "1||5151||nobody knows||3000|3.7|0|0",
+                                         "0||5150||Xorg|root|60|0.1|0|0", "2|0|9999|||||||", NULL};
     static const char *const hostile[] = {
-        "-1|-9|9223372036854775807|-3|evil\033[2J|\xe8\xa8\x93\007|1e300|-5|7",
-        "9223372036854775807|1|2||||||1", "|||||||||", "0||-7|1e300|x|y|-1|1e300|0", NULL};
+        "-1|-9|9223372036854775807|-3|evil\033[2J|\xe8\xa8\x93\007|1e300|-5|7|5",
+        "9223372036854775807|1|2||||||1|", "||||||||||", "0||-7|1e300|x|y|-1|1e300|0|", NULL};
     const char *const *lines = kind == TABLES_NAMES ? hostile : NULL;
     if (kind == TABLES_NORMAL || kind == TABLES_LATER)
         lines = normal;
-    return tables_rows("device|slice|process_pid|process_rank|command|user|mem_used_mb|mem_share|own", lines);
+    return tables_rows("device|slice|process_pid|process_rank|command|user|mem_used_mb|mem_share|own|assumed",
+                       lines);
 }
 
 /* ---- memory ---- */

@@ -142,10 +142,10 @@ struct amd_client {
 /* The value of a key at the begin of a line, without blanks before it; NULL: there is none. */
 static const char *amd_find_key(const char *text, const char *key) {
     size_t len = strlen(key);
-    for (const char *at = text; at; at = strchr(at, '\n')) {
-        at += at != text;
+    for (const char *at = text, *end; at; at = end ? end + 1 : NULL) {
         if (strncmp(at, key, len) == 0 && at[len] == ':')
             return at + len + 1 + strspn(at + len + 1, " \t");
+        end = strchr(at, '\n');
     }
     return NULL;
 }
@@ -210,6 +210,7 @@ struct amd_search {
     size_t n_seen;
     struct gpu_holding *list;
     size_t n, cap;
+    bool is_cut, is_old; /* there was more than room; a kernel without these keys */
 };
 
 /* Processes that share a file share its memory: the first one has it. */
@@ -217,8 +218,11 @@ static bool amd_is_seen(struct amd_search *s, const struct amd_client *c) {
     for (size_t i = 0; i < s->n_seen; i++)
         if (s->seen[i].id == c->id && strcmp(s->seen[i].slot, c->slot) == 0)
             return true;
-    if (s->n_seen < AMD_CLIENTS)
-        s->seen[s->n_seen++] = *c;
+    if (s->n_seen == AMD_CLIENTS) {
+        s->is_cut = true;
+        return true;
+    }
+    s->seen[s->n_seen++] = *c;
     return false;
 }
 
@@ -234,6 +238,8 @@ static void amd_add_client(struct amd_search *s, pid_t pid, const struct amd_cli
         }
     if (s->n < s->cap)
         s->list[s->n++] = (struct gpu_holding){.place = place, .pid = pid, .mem_used_mb = mb};
+    else
+        s->is_cut = true;
 }
 
 static void amd_list_of(struct amd_search *s, pid_t pid) {
@@ -246,9 +252,13 @@ static void amd_list_of(struct amd_search *s, pid_t pid) {
         if (!amd_is_card(pid, fds[i]))
             continue;
         snprintf(path, sizeof path, "%s/%d/fdinfo/%d", amd_proc, (int)pid, (int)fds[i]);
-        if (amd_read_file(path, text, sizeof text) == 0 && amd_read_client(text, &c) && !amd_is_seen(s, &c))
+        if (amd_read_file(path, text, sizeof text) != 0)
+            continue;
+        s->is_old = s->is_old || !amd_find_key(text, "drm-driver");
+        if (amd_read_client(text, &c) && !amd_is_seen(s, &c))
             amd_add_client(s, pid, &c);
     }
+    s->is_cut = s->is_cut || n > AMD_FDS;
 }
 
 static size_t amd_list_holdings(struct gpu_holding *list, size_t cap, char *why) {
@@ -258,7 +268,13 @@ static size_t amd_list_holdings(struct gpu_holding *list, size_t cap, char *why)
     s = (struct amd_search){.list = list, .cap = cap};
     for (ssize_t i = 0; i < n && i < AMD_PIDS; i++)
         amd_list_of(&s, pids[i]);
-    if (geteuid() != 0)
+    if (n < 0)
+        snprintf(why, GPU_WHY, "/proc cannot be read");
+    else if (s.is_cut || n > AMD_PIDS)
+        snprintf(why, GPU_WHY, "there are more of them than are listed");
+    else if (s.is_old)
+        snprintf(why, GPU_WHY, "this kernel does not have what processes have on AMD's GPUs");
+    else if (geteuid() != 0)
         snprintf(why, GPU_WHY, "what other users have on AMD's GPUs is known to root only");
     return s.n;
 }

@@ -3,8 +3,8 @@
  * gpu_source: what is known of a GPU, and who reads it: the driver's library of NVIDIA (nvml.c), the
  * kernel's files of AMD (amdgpu.c).
  *
- * Sources run in the child of gpu_poller.h alone: any of their calls may block without end. What they
- * read is not the target's, but a driver may be broken: numbers may be anything, texts are cut.
+ * Sources run in the children of gpu_poller.h and gpu_holders.h alone: any of their calls may block without
+ * end. What they read is not the target's, but a driver may be broken: numbers may be anything, texts are cut.
  */
 #ifndef CLIENT_GPU_GPU_SOURCE_H
 #define CLIENT_GPU_GPU_SOURCE_H

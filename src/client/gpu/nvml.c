@@ -23,9 +23,11 @@
 /* nvmlReturn_t, as far as something follows from it. */
 enum nvml_return {
     NVML_SUCCESS = 0,
+    NVML_NOT_SUPPORTED = 3,
     NVML_NO_PERMISSION = 4,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
+    NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
     NVML_LIB_RM_VERSION_MISMATCH = 18,
@@ -84,15 +86,17 @@ struct nvml_gpm_metrics {
 /* Counters of a sample are not read at one instant: a share may be a little above 100 %. */
 #define NVML_GPM_MOST_PCT 105
 
-/* How nvmlProcessInfo_t begins. Its size depends on the driver: 16 bytes at first, then 24 (R450) and 32
- * (R530 to R535.98), and some drivers have another than their function's name tells (go-nvml #21 and #75). */
+/* How nvmlProcessInfo_t begins. Its size is 16 bytes at first and 24 in _v2; but drivers have had another
+ * than their function's name promises (go-nvml #21 and #75, nvitop #89 and #226), of up to 32. */
 struct nvml_process {
     unsigned pid;
     unsigned long long used; /* bytes; NVML_UNKNOWN_BYTES: unknown */
 };
 
-#define NVML_PROCESSES 256 /* of a device and kind, that are listed */
-#define NVML_PROCESS_MOST 32
+#define NVML_PROCESSES 256    /* of a device and kind, that are listed */
+#define NVML_PROCESS_ROOM 64  /* for each: more than any size that is known */
+#define NVML_PID_MOST 4194304 /* PID_MAX_LIMIT of Linux */
+#define NVML_USED_MOST (1ULL << 50)
 #define NVML_UNTOUCHED 0xa5
 #define NVML_UNKNOWN_BYTES (~0ULL)
 
@@ -161,6 +165,7 @@ static struct {
     int64_t states[GPU_MAX];
     int64_t xids[GPU_MAX]; /* reported and not yet read */
     bool is_slice[GPU_MAX];
+    bool is_begun[GPU_MAX]; /* what only a reader needs is there */
     size_t n;
     nvml_set events;
     bool has_events;
@@ -321,11 +326,8 @@ static int nvml_open(const struct gpu_skipped *skipped, gpu_enter_fn *enter, voi
         if (!f)
             break;
         nvml.states[nvml.n - 1] = is_skipped ? GPU_SILENT : nvml_state(rc);
-        if (rc == NVML_SUCCESS && handle) {
-            nvml_watch(handle);
-            nvml_begin_gpm(nvml.n - 1);
+        if (rc == NVML_SUCCESS && handle)
             nvml_add_slices(f, list, cap);
-        }
     }
     return (int)nvml.n;
 }
@@ -439,6 +441,11 @@ static void nvml_read(size_t i, bool rare, struct gpu_values *out) {
     out->state = nvml.states[i];
     if (!d)
         return;
+    if (!nvml.is_begun[i] && !nvml.is_slice[i]) {
+        nvml_watch(d);
+        nvml_begin_gpm(i);
+    }
+    nvml.is_begun[i] = true;
     int rc = nvml_read_memory(d, out);
     out->state = nvml_state(rc);
     if (out->state == GPU_OK && !nvml.is_slice[i]) {
@@ -462,12 +469,19 @@ static size_t nvml_row_size(const unsigned char *bytes, size_t cap, size_t n) {
     while (cap > 0 && bytes[cap - 1] == NVML_UNTOUCHED)
         cap--;
     size_t size = n ? cap / n : 0;
-    return cap == size * n && (size == 16 || size == 24 || size == NVML_PROCESS_MOST) ? size : 0;
+    return cap == size * n && (size == 16 || size == 24 || size == 32) ? size : 0;
+}
+
+/* Whether a row can be one. In a list that is read with a wrong size some are not: halves of a number of
+ * bytes in place of a pid. */
+static bool nvml_is_process(const struct nvml_process *p) {
+    return p->pid > 0 && p->pid <= NVML_PID_MOST &&
+           (p->used <= NVML_USED_MOST || p->used == NVML_UNKNOWN_BYTES);
 }
 
 /* A process that uses a device in several ways has all that it uses in each list. */
 static size_t nvml_add_holding(struct gpu_holding *list, size_t n, size_t cap, size_t place,
-                               const struct nvml_process *p) {
+                               const struct nvml_process *p, char *why) {
     double mb = p->used == NVML_UNKNOWN_BYTES ? NAN : (double)p->used / NVML_MIB;
     for (size_t i = 0; i < n; i++)
         if (list[i].place == (int32_t)place && list[i].pid == (int32_t)p->pid) {
@@ -476,15 +490,21 @@ static size_t nvml_add_holding(struct gpu_holding *list, size_t n, size_t cap, s
         }
     if (n < cap)
         list[n++] = (struct gpu_holding){.place = (int32_t)place, .pid = (int32_t)p->pid, .mem_used_mb = mb};
+    else
+        snprintf(why, GPU_WHY, "there are more of them than are listed");
     return n;
 }
 
-static size_t nvml_list_of(size_t place, int (*list_kind)(nvml_device, unsigned *, void *),
+/* Ask for a list of a kind; `is_extra`: a driver need not have it. */
+static size_t nvml_list_of(size_t place, int (*list_kind)(nvml_device, unsigned *, void *), bool is_extra,
                            struct gpu_holding *list, size_t n, size_t cap, char *why) {
-    static unsigned char bytes[NVML_PROCESSES * NVML_PROCESS_MOST];
+    static _Alignas(8) unsigned char bytes[NVML_PROCESSES * NVML_PROCESS_ROOM];
+    struct nvml_process p;
     unsigned found = NVML_PROCESSES;
     memset(bytes, NVML_UNTOUCHED, sizeof bytes);
     int rc = list_kind(nvml.devices[place], &found, bytes);
+    if (is_extra && (rc == NVML_NOT_SUPPORTED || rc == NVML_FUNCTION_NOT_FOUND))
+        return n;
     if (rc == NVML_INSUFFICIENT_SIZE)
         snprintf(why, GPU_WHY, "a GPU has more than %d processes", NVML_PROCESSES);
     else if (rc != NVML_SUCCESS)
@@ -492,13 +512,16 @@ static size_t nvml_list_of(size_t place, int (*list_kind)(nvml_device, unsigned 
     if (rc != NVML_SUCCESS || found == 0)
         return n;
     size_t size = found <= NVML_PROCESSES ? nvml_row_size(bytes, sizeof bytes, found) : 0;
+    for (size_t i = 0; size && i < found; i++) {
+        memcpy(&p, bytes + i * size, sizeof p);
+        if (!nvml_is_process(&p))
+            size = 0;
+    }
     if (!size)
         snprintf(why, GPU_WHY, "the NVIDIA driver's list of processes has a form that is not known");
     for (size_t i = 0; size && i < found; i++) {
-        struct nvml_process p;
         memcpy(&p, bytes + i * size, sizeof p);
-        if (p.pid > 0 && p.pid <= INT32_MAX)
-            n = nvml_add_holding(list, n, cap, place, &p);
+        n = nvml_add_holding(list, n, cap, place, &p, why);
     }
     return n;
 }
@@ -510,14 +533,17 @@ static size_t nvml_list_holdings(struct gpu_holding *list, size_t cap, char *why
         snprintf(why, GPU_WHY, "the NVIDIA driver does not list processes");
     for (size_t i = 0; nvml.call.compute && i < nvml.n; i++) {
         bool is_divided = !nvml.is_slice[i] && i + 1 < nvml.n && nvml.is_slice[i + 1];
-        if (!nvml.devices[i] || is_divided)
+        if (is_divided || nvml.states[i] == GPU_SILENT)
             continue;
-        char rarer[GPU_WHY] = ""; /* the other kinds are not there in every driver */
-        n = nvml_list_of(i, nvml.call.compute, list, n, cap, why);
+        if (!nvml.devices[i]) {
+            snprintf(why, GPU_WHY, "a GPU is lost, or refuses this user");
+            continue;
+        }
+        n = nvml_list_of(i, nvml.call.compute, false, list, n, cap, why);
         if (nvml.call.graphics)
-            n = nvml_list_of(i, nvml.call.graphics, list, n, cap, rarer);
+            n = nvml_list_of(i, nvml.call.graphics, true, list, n, cap, why);
         if (nvml.call.mps)
-            n = nvml_list_of(i, nvml.call.mps, list, n, cap, rarer);
+            n = nvml_list_of(i, nvml.call.mps, true, list, n, cap, why);
     }
     return n;
 }

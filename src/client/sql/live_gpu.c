@@ -72,7 +72,7 @@ static void live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *
         gpu_poller_each(t->gpus.used, live_gpu_put, &s);
 }
 
-/* The pid of the target, if it runs here; 0: a note tells that it does not. 0 or -1. */
+/* The pid of the target, if it runs here; 0: a note has the reason why that is not known. 0 or -1. */
 static int live_gpu_find_here(struct live_target *t, const char *table, pid_t *pid, struct err *e) {
     *pid = 0;
     if (live_remote_find_here(t, pid, e) != 0)
@@ -104,12 +104,23 @@ int live_scan_gpu_remote(void *arg, uint64_t columns, struct sql_sink *sink, str
 
 /* ---- who has memory there ---- */
 
-static int live_gpu_put_holder(const struct gpu_device *d, const struct gpu_holder *h, pid_t pid,
+/* A user's name may come over a network: it is looked up once. */
+struct live_gpu_user {
+    int64_t uid;
+    char name[256];
+};
+
+static int live_gpu_put_holder(const struct live_target *t, const struct gpu_device *d,
+                               const struct gpu_holder *h, pid_t pid, struct live_gpu_user *user,
                                struct sql_sink *sink) {
-    char command[sizeof h->command * 4], user[256] = "";
+    char command[sizeof h->command * 4];
     text_sanitize(command, sizeof command, h->command);
-    if (h->uid >= 0)
-        target_user_name(h->uid, user, sizeof user);
+    if (h->uid != user->uid) {
+        user->uid = h->uid;
+        user->name[0] = '\0';
+        if (h->uid >= 0)
+            target_user_name(h->uid, user->name, sizeof user->name);
+    }
     double mb = h->holding.mem_used_mb, total = d->newest.mem_total_mb;
     union ring_value row[RING_GPU_PROCESSES_COUNT] = {
         [RING_GPU_PROCESSES_DEVICE].i = d->facts.device,
@@ -117,10 +128,11 @@ static int live_gpu_put_holder(const struct gpu_device *d, const struct gpu_hold
         [RING_GPU_PROCESSES_PID].i = h->holding.pid,
         [RING_GPU_PROCESSES_RANK].i = h->rank < 0 ? RING_INT_NULL : h->rank,
         [RING_GPU_PROCESSES_COMMAND].s = command[0] ? command : NULL,
-        [RING_GPU_PROCESSES_USER].s = user[0] ? user : NULL,
+        [RING_GPU_PROCESSES_USER].s = user->name[0] ? user->name : NULL,
         [RING_GPU_PROCESSES_MEM].f = mb,
         [RING_GPU_PROCESSES_SHARE].f = total > 0 ? 100 * mb / total : NAN,
         [RING_GPU_PROCESSES_OWN].i = h->is_ours ? h->holding.pid == pid : RING_INT_NULL,
+        [RING_GPU_PROCESSES_ASSUMED].i = t->gpus.is_assumed,
     };
     return sql_sink_put(sink, row);
 }
@@ -132,12 +144,13 @@ static void live_gpu_scan_holders(struct live_target *t, pid_t pid, struct sql_s
     struct gpu_holder *holders = n ? calloc(GPU_HOLDERS_MAX, sizeof *holders) : NULL;
     if (!holders)
         return;
-    int found = gpu_holders_read(list, n, holders, GPU_HOLDERS_MAX, why);
+    struct live_gpu_user user = {.uid = -1};
+    int found = gpu_holders_read(list, t->gpus.used, n, holders, GPU_HOLDERS_MAX, why);
     if (why[0])
         live_virtual_note(t, "gpu_processes", why);
     for (int i = 0; i < found; i++) {
         int place = holders[i].holding.place;
-        if (t->gpus.used[place] && live_gpu_put_holder(&list[place], &holders[i], pid, sink) != 0)
+        if (live_gpu_put_holder(t, &list[place], &holders[i], pid, &user, sink) != 0)
             break;
     }
     free(holders);

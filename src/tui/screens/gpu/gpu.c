@@ -218,8 +218,10 @@ static void gpu_take_processes(struct gpu_state *s, const struct app *app) {
     if (f->version == s->processes_version)
         return;
     s->processes_version = f->version;
-    if (!f->rows)
+    if (!f->rows) { /* another target, about which nobody has asked */
         tags_clear(&s->processes_outline.view.own_tags);
+        s->shows_processes = s->shows_processes && (f->wanted || f->running);
+    }
     gpu_processes_build(&s->processes, f->rows, &s->processes_outline);
 }
 
@@ -228,7 +230,7 @@ static void gpu_update(void *state, struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_GPU);
     if (app_screen_top(app)->state == state) {
         app_feed_follow(app, FEED_GPU, GPUS_QUERY, GPU_EVERY_S);
-        if (s->shows_processes)
+        if (s->shows_processes && !data_is_recorded(&app->data))
             app_feed_follow(app, FEED_GPU_PROCESSES, GPU_PROCESSES_QUERY, INFINITY);
     }
     gpu_take_processes(s, app);
@@ -385,7 +387,7 @@ static void gpu_draw_devices(struct gpu_state *s, struct app *app, struct grid *
     browser_draw(&s->browser, &s->outline, " GPU ", empty, g, area);
 }
 
-/* "3 processes have 60.1 GiB   in use 61.0 GiB of 80.0 GiB": what is in neither list is the driver's own. */
+/* "3 processes have 60.1 GiB   in use now 61.0 GiB of 80.0 GiB". */
 static void gpu_put_processes(const struct gpu_state *s, const struct gpus *g, struct strbuf *out) {
     const struct gpu_processes *p = &s->processes;
     char text[24];
@@ -395,7 +397,7 @@ static void gpu_put_processes(const struct gpu_state *s, const struct gpus *g, s
                     p->pids == 1 ? "s" : "ve", text, p->is_partial && !isnan(p->mem_mb) ? " or more" : "");
     }
     gpu_put_mib(gpus_mem_used(g), text, sizeof text);
-    strbuf_addf(out, "in use %s", text);
+    strbuf_addf(out, "in use now %s", text);
     gpu_put_mib(gpus_mem_total(g), text, sizeof text);
     strbuf_addf(out, " of %s", text);
 }
@@ -429,11 +431,11 @@ static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect a
 
 static void gpu_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct gpu_state *s = state;
-    (void)app;
     outline_status(s->shows_processes ? &s->processes_outline : &s->outline,
                    s->shows_processes ? "Processes" : "GPUs", out);
     if (s->shows_processes)
-        strbuf_adds(out, "   r asks the driver again");
+        strbuf_adds(out, app_feed_get(app, FEED_GPU_PROCESSES)->note[0] ? "   not complete; r asks again"
+                                                                        : "   r asks the driver again");
 }
 
 /* ---- actions ---- */
@@ -458,7 +460,7 @@ static bool gpu_act(void *state, struct app *app, enum action action) {
         return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_GPU, GPUS_QUERY);
-        if (s->shows_processes)
+        if (s->shows_processes && !data_is_recorded(&app->data))
             app_feed_ask(app, FEED_GPU_PROCESSES, GPU_PROCESSES_QUERY);
         return true;
     case ACTION_GROUP:
