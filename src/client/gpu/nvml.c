@@ -93,9 +93,9 @@ struct nvml_process {
     unsigned long long used; /* bytes; NVML_UNKNOWN_BYTES: unknown */
 };
 
-#define NVML_PROCESSES 256    /* of a device and kind, that are listed */
-#define NVML_PROCESS_ROOM 64  /* for each: more than any size that is known */
-#define NVML_PID_MOST 4194304 /* PID_MAX_LIMIT of Linux */
+#define NVML_PROCESSES 256      /* of a device and kind, that are listed */
+#define NVML_PROCESS_LONGEST 64 /* for each: more than any size that is known */
+#define NVML_PID_MOST 4194304   /* PID_MAX_LIMIT of Linux */
 #define NVML_USED_MOST (1ULL << 50)
 #define NVML_UNTOUCHED 0xa5
 #define NVML_UNKNOWN_BYTES (~0ULL)
@@ -498,7 +498,7 @@ static size_t nvml_add_holding(struct gpu_holding *list, size_t n, size_t cap, s
 /* Ask for a list of a kind; `is_extra`: a driver need not have it. */
 static size_t nvml_list_of(size_t place, int (*list_kind)(nvml_device, unsigned *, void *), bool is_extra,
                            struct gpu_holding *list, size_t n, size_t cap, char *why) {
-    static _Alignas(8) unsigned char bytes[NVML_PROCESSES * NVML_PROCESS_ROOM];
+    static _Alignas(8) unsigned char bytes[NVML_PROCESSES * NVML_PROCESS_LONGEST];
     struct nvml_process p;
     unsigned found = NVML_PROCESSES;
     memset(bytes, NVML_UNTOUCHED, sizeof bytes);
