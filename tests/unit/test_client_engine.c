@@ -327,6 +327,7 @@ static void test_names_are_quoted(void **state) {
 
 /* ---- errors of a server ---- */
 
+/* A server that cannot be reached is another error than one that refuses. */
 static void expect_line(long status, const char *text, int code, const char *part) {
     struct engine_address a;
     struct err e = {0};
@@ -336,6 +337,8 @@ static void expect_line(long status, const char *text, int code, const char *par
     if (!strstr(e.text, part) || strchr(e.text, '\n') || strchr(e.text, '\033') || strstr(e.text, "hidden"))
         fail_msg("%s", e.text);
     assert_int_equal(engine_http_is_lasting(code), code == 193 || code == 60);
+    if (code == 0)
+        assert_int_equal(e.code, status >= 502 && status <= 504 ? ERR_ATTACH : ERR_FAILED);
 }
 
 static void test_errors(void **state) {

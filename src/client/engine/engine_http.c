@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/gzip.h"
 #include "version.h"
@@ -303,9 +304,9 @@ int engine_http_explain(const struct engine_address *a, long status, const char 
     default:
         if (code)
             err_set(e, ERR_FAILED, "%s: error %d: %s", where, code, line);
-        else
-            err_set(e, ERR_FAILED, "%s answered with HTTP status %ld%s%s", where, status, line[0] ? ": " : "",
-                    line);
+        else /* 502 to 504: a proxy that cannot reach it */
+            err_set(e, status >= 502 && status <= 504 ? ERR_ATTACH : ERR_FAILED,
+                    "%s answered with HTTP status %ld%s%s", where, status, line[0] ? ": " : "", line);
     }
     return code;
 }
@@ -346,7 +347,7 @@ struct engine_request {
     const struct strbuf *body; /* NULL: it is a GET, without one */
     bool is_packed;
     const char *parameters; /* beside the statement: "&a=b" */
-    double limit_s;
+    double limit_s, took_s;
     engine_http_fn take;
     void *arg;
     /* while it runs */
@@ -420,8 +421,8 @@ static int engine_explain_curl(const struct engine_request *r, int code, const c
                        "no server answers at %s:%d. Is ClickHouse running, with its HTTP%s port there?",
                        a->host, a->port, a->tls ? "S" : "");
     case CURL_TIMEDOUT:
-        return err_set(e, ERR_ATTACH, "the server at %s:%d did not answer within %g s", a->host, a->port,
-                       r->limit_s);
+        return err_set(e, ERR_ATTACH, "the server at %s:%d did not answer within %.*f s", a->host, a->port,
+                       r->took_s < 10 ? 1 : 0, r->took_s);
     case CURL_PEER_FAILED_VERIFICATION:
     case CURL_SSL_CACERT_BADFILE:
         return err_set(
@@ -490,7 +491,10 @@ static int engine_run(struct engine_request *r, struct err *e) {
         engine_curl.easy_setopt(h->curl, CURL_POSTFIELDSIZE_LARGE, (long long)r->body->len);
         engine_curl.easy_setopt(h->curl, CURL_POSTFIELDS, strbuf_str(r->body));
     }
+    uint64_t began = clock_mono_ns();
     int code = engine_curl.easy_perform(h->curl), rc = 0;
+    r->took_s = (double)(clock_mono_ns() - began) /
+                (double)CLOCK_NS_PER_S; /* a connection has less time than an answer */
     engine_curl.easy_getinfo(h->curl, CURL_RESPONSE_CODE, &status);
     h->last_curl = code;
     h->last_status = status;
