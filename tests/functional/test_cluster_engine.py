@@ -82,10 +82,14 @@ def test_a_rank_that_hangs_and_a_silent_host(probing, engine, wait_until):
     written_job.hang(17, time.time() - 20)
     with Writer(written_job):
         wait_until(written(engine, 3), timeout=30)
-        done = probing("cluster", "verdict", engine.url(job=JOB), timeout=60)
-        assert done.status == 1
-        assert done.stdout.startswith("HUNG RANK 17") and "fetch (loader.py:31)" in done.stdout
-        assert "counters of 64 of 64 ranks" in done.stdout
+
+        def verdict():
+            done = probing("cluster", "verdict", engine.url(job=JOB), timeout=60)
+            assert done.status == 1
+            assert done.stdout.startswith("HUNG RANK 17") and "fetch (loader.py:31)" in done.stdout
+            return "counters of 64 of 64 ranks" in done.stdout  # they are written after the rest of a second
+
+        wait_until(verdict, timeout=60)
         written_job.silent = {5}
 
         def names_it():
