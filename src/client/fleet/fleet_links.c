@@ -217,6 +217,7 @@ static void link_fail(struct fleet_link *k, const char *why) {
     char clean[256], errors[sizeof k->child.said];
     uint64_t now = clock_mono_ns();
     text_sanitize(clean, sizeof clean, why);
+    relay_child_read_errors(&k->child); /* what it printed before it ended */
     relay_child_put_errors(&k->child, errors, sizeof errors);
     k->is_lacking = !k->in.is_begun && strstr(errors, "probing") && strstr(errors, "not found");
     if (!k->in.is_begun && errors[0])
@@ -775,7 +776,6 @@ static void link_read(struct fleet_links *l, struct fleet_link *k) {
         char why[160];
         snprintf(why, sizeof why, "%s%s%s", n <= 0 ? gone : "out of memory",
                  k->in.banner[0] ? "; it printed: " : "", k->in.banner);
-        relay_child_read_errors(&k->child);
         link_fail(k, why);
         return;
     }
