@@ -34,10 +34,12 @@ static void test_processes(void **state) {
     tables_answer_all(a, TABLES_NORMAL);
     fixture_shows(a, 45, 160, "4 processes have 62.6 GiB or more   in use now ");
     fixture_shows(a, 45, 160, "python, the target");
-    fixture_shows(a, 24, 80, "  9999    2.0       -          ?       ? ?            ?");
+    fixture_shows(a, 24, 80, "  9999    2.0       -          ?        ? ?            ?");
     fixture_shows(a, 24, 80, "nobody knows");
+    fixture_press(a, "F6"); /* the mark of the order has its place */
+    fixture_shows(a, 24, 80, "%OF GPU\xe2\x96");
     fixture_press(a, "\\ \"Xorg Enter");
-    fixture_shows(a, 45, 160, "Processes 1 of 4");
+    fixture_shows(a, 45, 160, "Rows 1 of 4");
     fixture_hides(a, 45, 160, "python, the target");
     assert_false(app_feed_get(a, FEED_GPU_PROCESSES)->wanted); /* nor does anything but a key */
     fixture_press(a, "r");

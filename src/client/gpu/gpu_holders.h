@@ -27,9 +27,9 @@ struct gpu_holder {
     int64_t rank;     /* its rank in its job; -1: none, or not known */
 };
 
-/* Ask about those of `devices`, as gpu_poller_devices lists them, that are `used`. Blocks for some seconds at most. Returns how many
- * there are in `list` (room for `cap`), or -1; `why` (GPU_WHY bytes) then has the reason, else what is
- * missing, "" nothing. Any thread. */
+/* Ask about those of `devices` (gpu_poller_devices) that are `used`. Blocks for some seconds at most. Returns
+ * how many there are in `list` (room for `cap`), or -1; `why` (GPU_WHY bytes) then has the reason, else what
+ * is missing, "" nothing. Any thread. */
 int gpu_holders_read(const struct gpu_device *devices, const bool *used, size_t n, struct gpu_holder *list,
                      size_t cap, char *why);
 

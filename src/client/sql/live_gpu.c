@@ -142,6 +142,8 @@ static void live_gpu_scan_holders(struct live_target *t, pid_t pid, struct sql_s
     char why[GPU_WHY];
     size_t n = live_gpu_find(t, pid, "gpu_processes", sink, list);
     struct gpu_holder *holders = n ? calloc(GPU_HOLDERS_MAX, sizeof *holders) : NULL;
+    if (n && !holders)
+        live_virtual_note(t, "gpu_processes", "out of memory for them");
     if (!holders)
         return;
     struct live_gpu_user user = {.uid = -1};

@@ -432,7 +432,7 @@ static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect a
 static void gpu_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct gpu_state *s = state;
     outline_status(s->shows_processes ? &s->processes_outline : &s->outline,
-                   s->shows_processes ? "Processes" : "GPUs", out);
+                   s->shows_processes ? "Rows" : "GPUs", out);
     if (s->shows_processes)
         strbuf_adds(out, app_feed_get(app, FEED_GPU_PROCESSES)->note[0] ? "   not complete; r asks again"
                                                                         : "   r asks the driver again");

@@ -112,7 +112,7 @@ static const struct table_column gpu_processes_columns[] = {
     {"GPU", "number of the device, as its driver counts; of a slice (MIG) behind a dot", {4, 0, 0}, GRID_LEFT, false, gpu_process_cell_device, gpu_process_compare_device},
     {"RANK", "its rank in its job; -: none, or not known", {6, 0, 1}, GRID_RIGHT, true, gpu_process_cell_rank, gpu_process_compare_rank},
     {"MEM", "memory that the process has there", {10, 0, 0}, GRID_RIGHT, true, gpu_process_cell_mem, gpu_process_compare_mem_mb},
-    {"%OF GPU", "that, of all memory of the device", {7, 0, 2}, GRID_RIGHT, true, gpu_process_cell_share, gpu_process_compare_share_pct},
+    {"%OF GPU", "that, of all memory of the device", {8, 0, 2}, GRID_RIGHT, true, gpu_process_cell_share, gpu_process_compare_share_pct},
     {"USER", "whose process it is", {12, 0, 3}, GRID_LEFT, false, gpu_process_cell_user, gpu_process_compare_user},
     {"COMMAND", "its name; ?: it has ended, or its number may be that of the host", {18, 3, 0}, GRID_LEFT, false, gpu_process_cell_command, gpu_process_compare_command},
 };
