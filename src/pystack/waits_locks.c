@@ -662,6 +662,9 @@ void waits_find_futex(struct waits_case *l) {
         bool by_mutex = g.mutex && g.mutex == object + (uint64_t)ps->reader.off.object_size;
         waits_put_lock(l, object, by_mutex ? g.mutex : g.futex, user);
         e->entering = entering || again || waits_is_in(&l->frames[0], "threading.py", "__enter__");
+        /* Condition.wait has released its Lock, and takes it again: no block of `with` around it holds it */
+        if (waits_is_in(&l->frames[0], "threading.py", "_acquire_restore"))
+            e->released = object;
         if (e->kind != MODEL_WAIT_UNKNOWN)
             return;
     }

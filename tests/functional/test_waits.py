@@ -210,6 +210,40 @@ def test_deadlock(target, probing, python_for, wait_until, minor, kind, how):
     assert {r["name"] for r in rows} == ({"one"} if kind == "twice" else {"one", "two"})
 
 
+# Who waits for a condition's Lock again, after it was woken, is in a block of `with` that does not hold it.
+WOKEN = HEAD + """
+lock = threading.Lock()
+made = threading.Condition(lock)
+def woken():
+    with made:
+        made.wait()
+def keep():
+    lock.acquire()
+    made.notify()
+    ready()
+start(woken)
+while not made._waiters:
+    time.sleep(0.01)
+start(keep)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_lock_that_is_taken_again(target, probing, python_for, wait_until, minor, how):
+    j = target(WOKEN, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+
+    def said():
+        threads = dump(probing, j.pid, *options)
+        waits = threads["woken"]["waits_for"]
+        return threads if waits and waits["kind"] == "lock" else None
+    threads = wait_until(said, what="the wait for the lock")
+    waits = threads["woken"]["waits_for"]
+    assert not waits["deadlock"] and waits["tid"] in (None, threads["keep"]["tid"]), waits
+
+
 # Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
 HEALTHY = HEAD + """
 one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)
