@@ -65,6 +65,12 @@ static void check_set(const uint8_t *data, size_t size) {
         rank_set_put(&set, 0, &text);
         check(rank_set_parse(&again, strbuf_str(&text), &e) == 0, "what is written cannot be read");
         check(rank_set_count(&again) == rank_set_count(&set) && again.n == set.n, "it is another set");
+        strbuf_clear(&text);
+        rank_set_put_steps(&set, &text);
+        check(rank_set_parse(&again, strbuf_str(&text), &e) == 0,
+              "what is written with steps cannot be read");
+        check(rank_set_count(&again) == rank_set_count(&set) && again.n == set.n,
+              "with steps it is another set");
     }
     strbuf_fini(&text);
     rank_set_fini(&set);

@@ -136,6 +136,48 @@ static const char *judge(bool *settled) {
     return found;
 }
 
+/* The rank for which the others wait gives no row, and which ranks the group has is not known. */
+static void test_part(void **state) {
+    (void)state;
+    begin(3);
+    no_counters(3);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    begin(3);
+    no_counters(3);
+    for (int r = 0; r < RANKS; r++)
+        for (int g = 0; g < 2; g++)
+            (void)snprintf(groups_now[r][g].ranks, sizeof groups_now[r][g].ranks, "?%d", g);
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    assert_non_null(strstr(text, "perhaps for others of its 8 ranks, which are not known"));
+}
+
+/* A host that claims many groups, each with all ranks. */
+static void test_many_groups(void **state) {
+    enum { MANY = 1024, GROUPS = 2000 };
+    static struct fleet_verdict_rank all[MANY];
+    static struct rank_group groups[GROUPS];
+    struct fleet_verdicts v;
+    (void)state;
+    begin(-1);
+    for (int r = 0; r < MANY; r++)
+        all[r] = (struct fleet_verdict_rank){.rank = r, .pid = 100 + r, .still_s = 30, .uptime_s = 1000};
+    for (int g = 0; g < GROUPS; g++) {
+        groups[g] = (struct rank_group){
+            .ranks = "0-1023", .size = MANY, .enqueued = 3, .completed = 2, .since_s = 30, .bytes = -1};
+        (void)snprintf(groups[g].pg, sizeof groups[g].pg, "%d", g);
+    }
+    now[0].groups = groups;
+    now[0].n_groups = GROUPS;
+    all[0].now = &now[0];
+    job = (struct fleet_verdict_case){.ranks = all, .n = MANY, .world = MANY};
+    assert_int_equal(fleet_verdict_find(&job, &v), 0);
+    int64_t members = 0;
+    for (size_t g = 0; g < v.n_groups; g++)
+        members += rank_set_count(&v.groups[g].members);
+    assert_true(v.n_groups == GROUPS && members > GROUPS && members <= (1 << 20) + GROUPS);
+    fleet_verdicts_fini(&v);
+}
+
 static void test_moving(void **state) {
     (void)state;
     begin(3);
@@ -700,7 +742,8 @@ static void test_random_ras(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moving),          cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_moving),          cmocka_unit_test(test_part),
+        cmocka_unit_test(test_many_groups),     cmocka_unit_test(test_hung),
         cmocka_unit_test(test_not_long_enough), cmocka_unit_test(test_works),
         cmocka_unit_test(test_facts),           cmocka_unit_test(test_gil),
         cmocka_unit_test(test_silent),          cmocka_unit_test(test_operations),

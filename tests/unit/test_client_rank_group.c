@@ -106,6 +106,30 @@ static void test_hostile(void **state) {
     assert_string_equal(e.text, "could not acquire the GIL");
 }
 
+/* Members are never cut: half a list is another group. */
+static void test_members(void **state) {
+    static char data[1024], other[1024];
+    struct err e = {0};
+    size_t n = 0, m = 0;
+    (void)state;
+    for (int rank = 4; rank < 512; rank += 8)
+        n += (size_t)snprintf(data + n, sizeof data - n, "%s%d", n ? "," : "", rank);
+    for (int rank = 1; rank < 300; rank += 2 + rank * rank / 7 % 3)
+        m += (size_t)snprintf(other + m, sizeof other - m, "%s%d", m ? "," : "", rank);
+    begin((const char *const[]){"pg", "ranks", NULL});
+    add((struct wire_value[]){TEXT("1"), TEXT(data)});
+    add((struct wire_value[]){TEXT("2"), TEXT(other)});
+    other[m - 1] ^= 1;
+    add((struct wire_value[]){TEXT("3"), TEXT(other)});
+    other[m - 1] ^= 1;
+    add((struct wire_value[]){TEXT("4"), TEXT(other)});
+    assert_int_equal(end("", &e), 4);
+    assert_string_equal(found[0].ranks, "4-508/8");
+    /* too many to be told, but who has the same is known */
+    assert_true(found[1].ranks[0] == '?' && strcmp(found[1].ranks, found[2].ranks) != 0);
+    assert_string_equal(found[1].ranks, found[3].ranks);
+}
+
 static void test_what(void **state) {
     struct rank_group a = {.op = "gloo:all_reduce", .dtype = "Float", .bytes = 4}, b = a;
     (void)state;
@@ -134,10 +158,8 @@ static void test_find(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_what),
-        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_hostile), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_what),    cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,22 @@ static void reads(const char *text, const char *as) {
     rank_set_fini(&s);
 }
 
+/* Written with steps it is `text`, which is read as the same set. */
+static void steps(const char *of, const char *text) {
+    struct rank_set s = {.n = 0};
+    struct strbuf out;
+    struct err e;
+    assert_int_equal(rank_set_parse(&s, of, &e), 0);
+    strbuf_init(&out, 0);
+    rank_set_put_steps(&s, &out);
+    assert_string_equal(strbuf_str(&out), text);
+    strbuf_clear(&out);
+    rank_set_put(&s, 0, &out);
+    reads(text, strbuf_str(&out));
+    strbuf_fini(&out);
+    rank_set_fini(&s);
+}
+
 static void refuses(const char *text, const char *part) {
     struct rank_set s = {.n = 0};
     struct err e;
@@ -59,6 +75,26 @@ static void test_texts(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refuses(wrong[i][0], wrong[i][1]);
+}
+
+static void test_steps(void **state) {
+    (void)state;
+    reads("4-20/8", "4,12,20");
+    reads("0-7/1", "0-7");
+    reads("0-7/3", "0,3,6");
+    reads("[0-6/2,1-7/2]", "0-7");
+    reads("0-1048575/1048575", "0,1048575");
+    steps("4,12,20,28", "4-28/8");
+    steps("0,8", "0,8");
+    steps("0-3,8,16,24,40-41,43", "0-3,8-24/8,40-41,43");
+    steps("1,3,5,6,9,12", "1,3,5-6,9,12");
+    steps("0,2,4,8,12,16,17", "0-4/2,8,12,16-17");
+    refuses("0-7/0", "'0-7/0'");
+    refuses("0-7/", "'0-7/'");
+    refuses("7/2", "'7/2'");
+    refuses("0-7/2/2", "'0-7/2/2'");
+    /* however often it is written, it does not take more memory */
+    refuses("0-1048575/2,0-1048575/2,0-1048575/2", "'0-1048575/2'");
 }
 
 static void test_bounds(void **state) {
@@ -155,6 +191,7 @@ static void test_against_marks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_against_marks),
     };

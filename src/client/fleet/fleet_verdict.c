@@ -23,8 +23,9 @@
 #define FLEET_GPU_IDLE 50.0
 #define FLEET_GPU_STEADY_W 5.0 /* by which the power of one that spins may move */
 #define FLEET_GPU_STEADY 0.05
-#define FLEET_GPU_MOST 3 /* so many times those that differ are all others */
-#define FLEET_RANGES 8   /* of a set of ranks in a text */
+#define FLEET_GPU_MOST 3                    /* so many times those that differ are all others */
+#define FLEET_RANGES 8                      /* of a set of ranks in a text */
+#define FLEET_MEMBERS_MAX ((size_t)1 << 20) /* of all groups together */
 
 const char *fleet_verdict_code_name(enum fleet_verdict_code code) {
     static const char *const names[FLEET_CODES] = {
@@ -97,6 +98,7 @@ struct fleet_work {
     struct hang_group *hang_groups;
     size_t n_groups;
     struct hang hang;
+    size_t n_members; /* of all groups */
     bool by_stacks, young;
     double late_s, apart_s;
     int n_moved, n_answered, n_read, n_gone, n_stopped;
@@ -233,12 +235,14 @@ static int fleet_add_row(struct fleet_work *w, struct fleet_union *u, const stru
     return rank_set_add(&out->members, rank->rank, rank->rank);
 }
 
-/* Members that have given no row: those without a process, and those that do not answer. */
-static int fleet_add_absent(struct fleet_work *w, struct fleet_union *u, const struct rank_set *expected) {
+/* Members that have given no row: those without a process, and those that do not answer. Without those for
+ * which there is no room the group is not whole. */
+static int fleet_add_absent(struct fleet_work *w, struct fleet_union *u, const struct rank_set *expected,
+                            size_t room) {
     for (size_t i = 0; i < expected->n; i++)
         for (int32_t rank = expected->ranges[i].first; rank <= expected->ranges[i].last && rank < w->n_ranks;
              rank++) {
-            if (w->index[rank] < 0 || rank_set_has(&u->out->members, rank))
+            if (w->index[rank] < 0 || u->n == room || rank_set_has(&u->out->members, rank))
                 continue;
             u->members[u->n++] = (struct hang_member){.rank = rank, .known = false};
             if (rank_set_add(&u->out->members, rank, rank) != 0)
@@ -264,15 +268,19 @@ static int fleet_add_group(struct fleet_work *w, size_t first, size_t n) {
     snprintf(out->pg, sizeof out->pg, "%s", row->pg);
     snprintf(out->desc, sizeof out->desc, "%s", row->desc);
     w->out->n_groups = ++w->n_groups;
-    u->members = calloc(w->c->n + 1, sizeof *u->members);
-    if (!u->members)
-        return -1;
-    int rc = 0;
+    if (row->ranks[0] && rank_set_parse(&expected, row->ranks, &ignored) != 0)
+        expected.n = 0;
+    /* many groups that claim to have all ranks are a lie */
+    size_t absent = (size_t)rank_set_count(&expected), room = absent < w->c->n ? absent : w->c->n;
+    room = n + (w->n_members + n + room <= FLEET_MEMBERS_MAX ? room : 0);
+    u->members = calloc(room, sizeof *u->members);
+    int rc = u->members ? 0 : -1;
     for (size_t i = first; rc == 0 && i < first + n; i++)
         if (i == first || w->rows[i].rank != w->rows[i - 1].rank)
             rc = fleet_add_row(w, u, &w->rows[i]);
-    if (rc == 0 && row->ranks[0] && rank_set_parse(&expected, row->ranks, &ignored) == 0)
-        rc = fleet_add_absent(w, u, &expected);
+    if (rc == 0)
+        rc = fleet_add_absent(w, u, &expected, room);
+    w->n_members += u->n;
     rank_set_fini(&expected);
     return rc;
 }
@@ -1121,6 +1129,12 @@ static void fleet_put_elsewhere(const struct fleet_work *w, struct fleet_verdict
     }
 }
 
+/* Whether members of the group are not known: they may be behind. */
+static bool fleet_is_part(const struct fleet_work *w, size_t g) {
+    const struct fleet_union *u = &w->groups[g];
+    return u->out->size > 0 && u->n < (size_t)u->out->size;
+}
+
 static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v, size_t g,
                             const char *where) {
     char waiting[160], ahead[160], time[32], own[320];
@@ -1140,6 +1154,9 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
                           waiting, (long long)v->number, w->groups[g].out->pg, time);
     else if (w->c->elsewhere)
         fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for ranks of other hosts", waiting, where, time);
+    else if (fleet_is_part(w, g))
+        fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for others of its %d ranks, which are not known",
+                          waiting, where, time, (int)w->groups[g].out->size);
     else if (w->by_stacks)
         fleet_verdict_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting,
                           where, time);
@@ -1188,7 +1205,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
         if (fleet_prove_counters(w, v, g, where) != 0 || fleet_prove_waiting(w, v) != 0)
             return -1;
         v->code = state->split || v->ranks.n ? FLEET_CODE_MISMATCH : FLEET_CODE_ALL_ALIKE;
-        v->level = w->c->elsewhere ? VERDICT_NOTE : VERDICT_BAD;
+        v->level = w->c->elsewhere || fleet_is_part(w, g) ? VERDICT_NOTE : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
             v->cause = FLEET_CAUSE_MISMATCH;

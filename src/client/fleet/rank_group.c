@@ -2,12 +2,15 @@
 /* rank_group: see rank_group.h. */
 #include "client/fleet/rank_group.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "client/jobs/rank_set.h"
 
 #define RANK_GROUP_COLUMNS 64
 
@@ -50,11 +53,31 @@ static void rank_group_put_text(char *to, size_t size, const struct wire_value *
     text_sanitize(to, size, text);
 }
 
+/* Shortened, never cut: half a list is another group. */
+static void rank_group_put_ranks(struct rank_group *g, const struct wire_value *v) {
+    struct rank_set set = {.n = 0};
+    struct strbuf steps;
+    struct err ignored;
+    char *text = v->len ? strndup(v->s, v->len) : NULL;
+    strbuf_init(&steps, 0);
+    if (text && rank_set_parse(&set, text, &ignored) == 0)
+        rank_set_put_steps(&set, &steps);
+    if (steps.len && steps.len < sizeof g->ranks)
+        memcpy(g->ranks, strbuf_str(&steps), steps.len + 1);
+    else if (v->len)
+        snprintf(g->ranks, sizeof g->ranks, "?%016" PRIx64, hash_fnv(HASH_FNV_START, v->s, v->len));
+    strbuf_fini(&steps);
+    rank_set_fini(&set);
+    free(text);
+}
+
 static void rank_group_put(struct rank_group *g, size_t column, const struct wire_value *v) {
     char *to = (char *)g + rank_group_columns[column].offset;
     enum rank_group_type type = rank_group_columns[column].type;
     bool whole = v->kind == WIRE_VALUE_INT || v->kind == WIRE_VALUE_BOOL;
-    if (type == RANK_GROUP_TEXT && v->kind == WIRE_VALUE_TEXT)
+    if (to == g->ranks && v->kind == WIRE_VALUE_TEXT)
+        rank_group_put_ranks(g, v);
+    else if (type == RANK_GROUP_TEXT && v->kind == WIRE_VALUE_TEXT)
         rank_group_put_text(to, rank_group_columns[column].size, v);
     else if (type == RANK_GROUP_INT32 && whole && v->i >= -1 && v->i <= INT32_MAX)
         *(int32_t *)(void *)to = (int32_t)v->i;

@@ -21,8 +21,10 @@
 
 struct rank_group {
     char pg[48], desc[64], backend[24];
-    char ranks[160]; /* its members, as rank_set_put writes them; "" unknown */
-    int32_t size;    /* -1 unknown */
+    /* Its members, as rank_set_put_steps writes them; "" unknown. Of a text that is too long or no set it is '?' and
+     * a hash: who else has the same is known, and not which they are. */
+    char ranks[160];
+    int32_t size; /* -1 unknown */
     int32_t my_rank;
     int64_t enqueued, completed; /* -1 unknown */
     bool p2p;

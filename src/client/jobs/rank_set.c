@@ -107,6 +107,29 @@ void rank_set_put(const struct rank_set *s, size_t most, struct strbuf *out) {
     }
 }
 
+/* How many ranges from `at` on are one rank each, at equal distances. */
+static size_t rank_set_equal(const struct rank_set *s, size_t at) {
+    size_t n = 0;
+    while (at + n < s->n && s->ranges[at + n].first == s->ranges[at + n].last &&
+           (n < 2 || s->ranges[at + n].first - s->ranges[at + n - 1].first ==
+                         s->ranges[at + 1].first - s->ranges[at].first))
+        n++;
+    return n;
+}
+
+void rank_set_put_steps(const struct rank_set *s, struct strbuf *out) {
+    for (size_t i = 0, n; i < s->n; i += n) {
+        const struct rank_range *r = &s->ranges[i];
+        n = rank_set_equal(s, i);
+        n = n < 3 ? 1 : n;
+        strbuf_addf(out, "%s%d", i ? "," : "", r->first);
+        if (n > 1)
+            strbuf_addf(out, "-%d/%d", r[n - 1].first, r[1].first - r->first);
+        else if (r->last > r->first)
+            strbuf_addf(out, "-%d", r->last);
+    }
+}
+
 /* Read a number and go behind it. -1: it is not one, or is too large. */
 static int32_t rank_set_number(const char **at) {
     int32_t v = 0;
@@ -153,16 +176,25 @@ static int rank_set_read(struct rank_set *s, const char *text, struct err *e) {
     const char *at = text + bracket;
     for (;;) {
         const char *part = at;
-        int32_t first = rank_set_number(&at), last = first;
-        if (first >= 0 && *at == '-') {
+        int32_t first = rank_set_number(&at), last = first, step = 1;
+        bool is_range = first >= 0 && *at == '-';
+        if (is_range) {
             at++;
             last = rank_set_number(&at);
         }
-        if (first < 0 || last < first)
+        if (is_range && *at == '/') {
+            at++;
+            step = rank_set_number(&at);
+        }
+        if (first < 0 || last < first || step < 1)
             return rank_set_refuse(part, e);
-        if (rank_set_reserve(s, s->n + 1) != 0)
+        size_t n = step == 1 ? 1 : (size_t)((last - first) / step) + 1;
+        if (s->n + n > RANK_SET_LIMIT)
+            return rank_set_refuse(part, e);
+        if (rank_set_reserve(s, s->n + n) != 0)
             return err_set(e, ERR_FAILED, "out of memory for a set of ranks");
-        s->ranges[s->n++] = (struct rank_range){first, last};
+        for (size_t i = 0; i < n; i++, first += step)
+            s->ranges[s->n++] = (struct rank_range){first, step == 1 ? last : first};
         if (*at != ',') {
             if (bracket ? at[0] != ']' || at[1] : at[0])
                 return rank_set_refuse(part, e);

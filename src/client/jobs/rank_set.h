@@ -43,9 +43,12 @@ int32_t rank_set_count(const struct rank_set *s);
 /* Append the text; "" for the empty set. More than `most` ranges (0: no limit) end with ",...". */
 void rank_set_put(const struct rank_set *s, size_t most, struct strbuf *out);
 
-/* Read a text: numbers and ranges in any order, separated by commas, in brackets or without them.
- * The set is replaced. 0; or -1 with ERR_USAGE, which names the part that is wrong: then the set is
- * empty. */
+/* The same, where ranks at equal distances are one range with that step: 4-508/8. */
+void rank_set_put_steps(const struct rank_set *s, struct strbuf *out);
+
+/* Read a text: numbers and ranges in any order, separated by commas, in brackets or without them; a
+ * range may have a step. The set is replaced. 0; or -1 with ERR_USAGE, which names the part that is
+ * wrong: then the set is empty. */
 int rank_set_parse(struct rank_set *s, const char *text, struct err *e);
 
 #endif
