@@ -106,7 +106,7 @@ void complete_put_targets(struct complete *c) {
     struct target_process *list;
     struct err e;
     bool is_number = c->part[strspn(c->part, "0123456789")] == '\0';
-    ssize_t n = is_number ? target_list_brief(&list, COMPLETE_LIST_MS, &e) : 0;
+    ssize_t n = is_number ? target_list_brief(&list, COMPLETE_LIST_MS, NULL, &e) : 0;
     for (ssize_t i = 0; i < n; i++) {
         char pid[16], command[256];
         snprintf(pid, sizeof pid, "%d", (int)list[i].pid);

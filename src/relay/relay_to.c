@@ -18,6 +18,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/procfs.h"
 #include "base/table.h"
 #include "client/engine/engine_schema.h"
 #include "client/jobs/job_each.h"
@@ -41,6 +42,7 @@
 #define TO_JITTER_S 0.25
 #define TO_SEARCH_NS (5 * CLOCK_NS_PER_S)
 #define TO_SEARCH_MS 1000U
+#define TO_SEARCH_ALL_NS (30 * CLOCK_NS_PER_S)
 #define TO_RINGS_NS (10 * CLOCK_NS_PER_S)
 /* sooner where a larger share of a ring would be new by then; the loop turns once a second */
 #define TO_RINGS_FILL 0.25
@@ -100,6 +102,7 @@ struct to {
     uint64_t created_us, number; /* of this relay, and of its next live row */
     /* the ranks */
     struct jobs_here here;
+    uint64_t processes; /* which there were when it was read last */
     int64_t found;
     struct to_rank **ranks;
     size_t n, n_listed; /* all, and those that are read: they are first */
@@ -128,7 +131,7 @@ struct to {
     struct err note;                   /* about the jobs */
     uint64_t rings_every_ns, paced_ns; /* see to_pace_rings */
     /* when it was done last */
-    uint64_t searched_ns, rings_ns, hosts_ns, gpus_ns, states_ns, suspect_ns, clock_ns;
+    uint64_t searched_ns, searched_all_ns, rings_ns, hosts_ns, gpus_ns, states_ns, suspect_ns, clock_ns;
     uint64_t cpu_ns, cpu_at_ns;
     double cost_pct;
     int lock, metrics; /* descriptors; -1 none */
@@ -154,12 +157,17 @@ static bool to_is_due(uint64_t *last_ns, uint64_t every_ns) {
 
 /* ---- the server ---- */
 
-static void to_note_error(struct to *r, const struct err *e) {
-    if (strcmp(r->last_error.text, e->text) != 0 || !r->retry_ns)
+static void to_keep_error(struct to *r, const struct err *e, bool is_new) {
+    if (is_new || strcmp(r->last_error.text, e->text) != 0)
         output_say("probing: %s\n", err_text(e));
     r->last_error = *e;
     r->last_error_at = clock_epoch_s();
     r->errors++;
+}
+
+/* The server did not take what it was sent: it is left alone for a while. */
+static void to_note_error(struct to *r, const struct err *e) {
+    to_keep_error(r, e, !r->retry_ns);
     r->retry_ns = r->retry_ns ? r->retry_ns * 2 : TO_RETRY_NS;
     if (r->retry_ns > TO_RETRY_MAX_NS)
         r->retry_ns = TO_RETRY_MAX_NS;
@@ -420,13 +428,56 @@ static bool to_is_same(const struct to *r, const struct jobs_here *here) {
     return n == r->n_listed && !r->note.text[0];
 }
 
+/* Are the ranks that live among what was found? One may block whoever reads it just now. */
+static bool to_is_whole(const struct to *r, const struct jobs_here *here) {
+    for (size_t i = 0; i < r->n_listed; i++) {
+        const struct to_rank *rank = r->ranks[i];
+        struct procfs_stat st;
+        bool is_found = procfs_read_stat(rank->pid, 0, &st) != 0 || st.start_ticks != rank->start_ticks ||
+                        procfs_is_gone(rank->pid);
+        for (size_t j = 0; !is_found && j < here->jobs.n; j++)
+            for (size_t k = 0; k < here->jobs.items[j].n_ranks; k++)
+                is_found |= here->jobs.items[j].members[k].pid == rank->pid;
+        if (!is_found)
+            return false;
+    }
+    return true;
+}
+
+/* Which Python processes there are, whatever they run. */
+static uint64_t to_hash_processes(const struct jobs_here *here) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < here->n; i++)
+        sum += hash_mix((uint64_t)here->list[i].pid ^ hash_mix(here->list[i].start_ticks));
+    return sum;
+}
+
+/* Is it time to find out all that can be? Jobs without a launcher are known by what is in their memory, which takes
+ * long: so when processes have come or gone, and now and then, for one that loads torch later. */
+static bool to_is_search_due(struct to *r) {
+    struct jobs_here here;
+    struct err e;
+    if (!r->found)
+        return true;
+    int rc = jobs_here_read(&here, TO_SEARCH_MS, &e);
+    uint64_t processes = to_hash_processes(&here), now = clock_mono_ns();
+    bool is_due =
+        rc == 0 && !here.is_cut &&
+        (processes != r->processes || r->note.text[0] || now - r->searched_all_ns > TO_SEARCH_ALL_NS);
+    jobs_here_fini(&here);
+    if (is_due) {
+        r->processes = processes;
+        r->searched_all_ns = now;
+    }
+    return is_due;
+}
+
 static void to_search(struct to *r) {
     struct jobs_here here;
     struct err e;
-    if (!to_is_due(&r->searched_ns, TO_SEARCH_NS))
+    if (!to_is_due(&r->searched_ns, TO_SEARCH_NS) || !to_is_search_due(r))
         return;
-    /* the first time all is found out that can be */
-    if (jobs_here_read(&here, r->found ? TO_SEARCH_MS : 0, &e) != 0 || (r->found && to_is_same(r, &here)) ||
+    if (jobs_here_read(&here, 0, &e) != 0 || (r->found && (!to_is_whole(r, &here) || to_is_same(r, &here))) ||
         to_list(r, &here) != 0)
         jobs_here_fini(&here);
 }
@@ -669,7 +720,7 @@ static void to_write_states(struct to *r) {
         struct to_verdict v = {.relay = r, .job = &r->here.jobs.items[j], .name = first ? first->job : ""};
         r->states_at = clock_epoch_s();
         if (first && rank_states_read(&r->watches[j], &r->here, v.job, true, to_add_state, &v, &e) == 0)
-            rank_states_groups(r->watches[j], to_add_group, &v);
+            rank_states_groups(r->watches[j], 0, to_add_group, &v);
     }
     to_send(r, &r->states, TO_LIVE_S);
     to_send(r, &r->groups, TO_LIVE_S);
@@ -769,7 +820,7 @@ static void to_write_marks(struct to *r) {
             snprintf(m->table, sizeof m->table, "%s", r->tables[k]->name);
         }
     if (relay_marks_write(&marks, r->marks_path, &e) != 0)
-        to_note_error(r, &e);
+        to_keep_error(r, &e, false);
     relay_marks_fini(&marks);
 }
 

@@ -354,6 +354,7 @@ def test_who_is_refused_at_the_start(probing, clickhouse, relay, monkeypatch):
             break
         except subprocess.TimeoutExpired:
             assert left
+            relay.running[-1].end(signal.SIGKILL)  # it would be the one that writes already
     assert "there is no table 'python.nonsense'" in refused(clickhouse.url(), "--tables", "python.nonsense", status=2)
     assert "not an address of loopback" in refused(clickhouse.url(), "--metrics", "0.0.0.0:9100", status=2)
     assert "the name of the job" in refused(clickhouse.url(), "--job", "a\nb", status=2)
@@ -405,6 +406,34 @@ def test_jobs_of_others_are_left_alone(probing, clickhouse, idle, relay, wait_un
     finally:
         one.end()
         subprocess.run(["rm", "-rf", env["XDG_STATE_HOME"]], check=True)
+
+
+ALONE = """
+import mmap, os, sys
+folder = os.path.join(sys.argv[1], "torch")
+os.makedirs(os.path.join(folder, "lib"), exist_ok=True)
+with open(os.path.join(folder, "version.py"), "w") as file:
+    file.write("__version__ = '2.6.0'\\n")
+with open(os.path.join(folder, "lib", "libtorch_cpu.so"), "w+b") as file:
+    file.write(b"x" * 4096)
+    file.flush()
+    loaded = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+""" + IDLE
+
+
+def test_jobs_without_a_launcher_are_written_on(probing, clickhouse, target, relay, tmp_path, ptrace):
+    """That they are jobs is seen in their memory, for which the relay does not look every time."""
+    schema(probing, clickhouse)
+    first = target(ALONE, str(tmp_path / "first"), name="first.py")
+    one = relay(clickhouse.url(), "--no-inject")
+    state = one.wait(lambda state: any(job.startswith("first") for job in state["jobs"]), "the job")
+    # two searches later
+    state = one.wait(lambda later: later["at"] > state["at"] + 12, "the time")
+    assert any(job.startswith("first") for job in state["jobs"]), state
+    target(ALONE, str(tmp_path / "second"), name="second.py")
+    one.wait(lambda state: any(job.startswith("second") for job in state["jobs"]), "the other job")
+    os.kill(first.pid, signal.SIGKILL)
+    one.wait(lambda state: not any(job.startswith("first") for job in state["jobs"]), "its end")
 
 
 def test_one_name_is_for_one_job(probing, clickhouse, idle, relay):

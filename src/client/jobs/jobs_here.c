@@ -92,7 +92,7 @@ static void jobs_here_join_families(const struct jobs_here *h, struct job_proces
 
 int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
     *h = (struct jobs_here){.n = 0};
-    ssize_t n = limit_ms ? target_list_brief(&h->list, limit_ms, e) : target_list(&h->list, e);
+    ssize_t n = limit_ms ? target_list_brief(&h->list, limit_ms, &h->is_cut, e) : target_list(&h->list, e);
     if (n < 0)
         return -1;
     h->n = (size_t)n;

@@ -21,6 +21,7 @@
 struct jobs_here {
     struct target_process *list; /* owned; members of jobs are indexes in it */
     size_t n;
+    bool is_cut; /* the time was over before all were read */
     struct jobs jobs;
 };
 

@@ -59,8 +59,9 @@ ssize_t target_list(struct target_process **out, struct err *e);
 void target_list_free(struct target_process *list, size_t n);
 
 /* The same, as far as the kernel knows it within `limit_ms`: pid, command line, CPU and memory.
- * Nothing is connected to, and a process that blocks its readers is left out. */
-ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, struct err *e);
+ * Nothing is connected to, and a process that blocks its readers is left out. `*is_cut` (may be NULL):
+ * the time was over before all were read. */
+ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, bool *is_cut, struct err *e);
 
 #define TARGET_HIDDEN_MAX 160
 

@@ -367,7 +367,7 @@ static ssize_t target_all_pids(pid_t **out, struct err *e) {
 }
 
 /* `limit_ms` > 0: the brief list. */
-static ssize_t target_make_list(struct target_process **out, unsigned limit_ms, struct err *e) {
+static ssize_t target_make_list(struct target_process **out, unsigned limit_ms, bool *is_cut, struct err *e) {
     *out = NULL;
     pid_t *pids = NULL;
     ssize_t n_pids = procfs_hiding() == PROCFS_HIDES_ALL ? 0 : target_all_pids(&pids, e);
@@ -389,6 +389,8 @@ static ssize_t target_make_list(struct target_process **out, unsigned limit_ms, 
         rc = target_inspect_some(&m, e);
     free(skip);
     free(pids);
+    if (is_cut)
+        *is_cut = m.at < m.n_pids;
     if (rc != 0) {
         target_list_free(m.list, m.n);
         return -1;
@@ -399,10 +401,10 @@ static ssize_t target_make_list(struct target_process **out, unsigned limit_ms, 
     return (ssize_t)m.n;
 }
 
-ssize_t target_list(struct target_process **out, struct err *e) { return target_make_list(out, 0, e); }
+ssize_t target_list(struct target_process **out, struct err *e) { return target_make_list(out, 0, NULL, e); }
 
-ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, struct err *e) {
-    return target_make_list(out, limit_ms ? limit_ms : 1, e);
+ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, bool *is_cut, struct err *e) {
+    return target_make_list(out, limit_ms ? limit_ms : 1, is_cut, e);
 }
 
 void target_hidden(char *buf, size_t cap) {
