@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/procfs.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "client/fleet/fleet_watch.h"
@@ -39,6 +40,9 @@
 /* until ranks that are gone are searched for again, at first, and as long as there are none */
 #define CLUSTER_VERDICT_FIND_NS (3 * CLOCK_NS_PER_S)
 #define CLUSTER_VERDICT_FIND_MAX_NS (30 * CLOCK_NS_PER_S)
+/* For ranks to be started again, by a launcher that lives; and where that is not known. */
+#define CLUSTER_VERDICT_GONE_NS (60 * CLOCK_NS_PER_S)
+#define CLUSTER_VERDICT_GONE_THERE_NS (12 * CLOCK_NS_PER_S)
 
 struct cluster_verdict_options {
     struct cli_options common; /* first */
@@ -392,12 +396,30 @@ static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
     return h;
 }
 
+/* The same of other hosts, whose relays search for them. */
+static int cluster_verdict_find_new_there(struct cluster_verdict *c, struct err *e) {
+    int rc = watch_there_renew(&c->there, e);
+    if (rc < 0)
+        return -1;
+    c->watch = c->there.watch;
+    c->there_job.missing = c->there.missing;
+    rank_set_fini(&c->ranks);
+    if (rank_set_join(&c->ranks, &c->there.ranks) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for a set of ranks");
+    bool injects = !c->options->no_inject && !c->options->common.readonly && !c->is_database;
+    if (rc == 1 && injects && cluster_verdict_attach_there(c, e) != 0)
+        return -1;
+    if (rc == 1)
+        cluster_verdict_note_refused(c);
+    return rc;
+}
+
 /* Ranks are gone: find those that a launcher has started in their place. 1: they are watched now; 0:
  * there are none; -1 with the error. */
 static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
     if (c->there.source)
-        return 0; /* hosts are not searched for others */
+        return cluster_verdict_find_new_there(c, e);
     char name[JOB_NAME_MAX];
     struct err gone;
     snprintf(name, sizeof name, "%s", c->job->name);
@@ -420,6 +442,16 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     *c = again;
     return c->options->no_inject || c->options->common.readonly || cluster_verdict_attach_all(c, e) == 0 ? 1
                                                                                                          : -1;
+}
+
+/* All ranks have been gone for `gone_ns`: is the job over, or may its launcher start them again? */
+static bool cluster_verdict_is_over(const struct cluster_verdict *c, uint64_t gone_ns) {
+    if (c->there.source)
+        return gone_ns > CLUSTER_VERDICT_GONE_THERE_NS;
+    for (size_t i = 0; i < c->job->n_members; i++)
+        if (c->job->members[i].role == JOB_LAUNCHER && !procfs_is_gone(c->job->members[i].pid))
+            return gone_ns > CLUSTER_VERDICT_GONE_NS;
+    return true;
 }
 
 /* Meanwhile the steps of the ranks are read. */
@@ -462,7 +494,7 @@ static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_
 /* Each verdict that is new, until the job ends. The last one's level is the exit status. */
 static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
     uint64_t silent = 0;
-    uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS;
+    uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS, lived_ns = found_ns;
     uint64_t asked_ns = 0;
     bool bad = false, first = true, moving = false;
     for (;;) {
@@ -478,16 +510,17 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         cluster_verdict_note_silent(c, &silent);
         size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
         fleet_watch_ranks(c->watch, &n);
+        lived_ns = gone < n ? began : lived_ns;
         if (gone > 0 && began - found_ns > find_ns) {
             rc = cluster_verdict_find_new(c, e);
             found_ns = clock_mono_ns();
-            if (rc == 0 && gone == n)
+            if (rc == 0 && gone == n && cluster_verdict_is_over(c, began - lived_ns))
                 return bad;
-            find_ns = rc > 0 ? CLUSTER_VERDICT_FIND_NS
-                             : (2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
-                                                                          : CLUSTER_VERDICT_FIND_MAX_NS);
+            find_ns = rc > 0 || gone == n                         ? CLUSTER_VERDICT_FIND_NS
+                      : 2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
+                                                                  : CLUSTER_VERDICT_FIND_MAX_NS;
             first |= rc > 0;
-        } else if (rc == 0 && !first && !lone && (counters || !fleet_watch_is_suspect(c->watch)))
+        } else if (gone < n && rc == 0 && !first && !lone && (counters || !fleet_watch_is_suspect(c->watch)))
             rc = fleet_watch_judge(c->watch, &v, e);
         moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
         if (rc < 0 || cluster_verdict_put_pace(c, &v, e) != 0)

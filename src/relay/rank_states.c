@@ -27,11 +27,13 @@ int rank_states_read(struct fleet_watch **w, const struct jobs_here *h, const st
     return 0;
 }
 
-void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *arg) {
-    size_t n = 0;
+void rank_states_groups(const struct fleet_watch *w, size_t from, rank_states_fn add, void *arg) {
+    size_t n = 0, at = 0;
     const struct fleet_verdict_rank *ranks = w ? fleet_watch_ranks(w, &n) : NULL;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; ranks[i].pid > 0 && ranks[i].now && k < ranks[i].now->n_groups; k++) {
+            if (at++ < from)
+                continue;
             struct report_group row = report_reading_put_group(&ranks[i].now->groups[k]);
             row.rank = ranks[i].rank;
             add(arg, &row);

@@ -18,8 +18,8 @@ typedef void (*rank_states_fn)(void *arg, const void *row);
 int rank_states_read(struct fleet_watch **w, const struct jobs_here *h, const struct job *job, bool counters,
                      rank_states_fn add, void *arg, struct err *e);
 
-/* A struct report_group for each group of that reading. */
-void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *arg);
+/* A struct report_group for each group of that reading, after the first `from`. */
+void rank_states_groups(const struct fleet_watch *w, size_t from, rank_states_fn add, void *arg);
 
 /* A struct report_ras for each rank of which NCCL's RAS service knows something by now; after a reading. */
 void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg);

@@ -40,6 +40,7 @@
 #define RELAY_JITTER_S 0.25                  /* rounds begin so late in a second at most */
 #define RELAY_SEARCH_NS (5 * CLOCK_NS_PER_S) /* between two searches for ranks that are gone or missing */
 #define RELAY_SEARCH_MS 1000U
+#define RELAY_WAIT_S 2.0                    /* for the next round */
 #define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
 #define RELAY_STACK_BYTES ((size_t)1024 * 1024)
 #define RELAY_TIMES_MAX 8192 /* of a rank, that were not asked for yet */
@@ -249,8 +250,10 @@ static void relay_search(struct relay *r) {
     struct err e;
     uint64_t now = clock_mono_ns();
     bool whole = r->job->missing.n == 0;
-    for (size_t i = 0; i < r->n; i++)
+    for (size_t i = 0; i < r->n; i++) {
+        r->ranks[i].is_gone |= procfs_is_gone(r->sources[i].pid);
         whole = whole && !r->ranks[i].is_gone;
+    }
     if (whole || now - r->searched_ns < RELAY_SEARCH_NS)
         return;
     r->searched_ns = now;
@@ -262,6 +265,13 @@ static void relay_search(struct relay *r) {
     for (size_t i = 0; i < here.jobs.n; i++)
         if (strcmp(here.jobs.items[i].name, r->job->name) == 0)
             found = &here.jobs.items[i];
+    /* one that lives and is not found blocks whoever reads it, or the time was over */
+    for (size_t i = 0; found && i < r->n; i++) {
+        bool is_found = r->ranks[i].is_gone;
+        for (size_t k = 0; k < found->n_ranks; k++)
+            is_found |= found->members[k].pid == r->sources[i].pid;
+        found = is_found ? found : NULL;
+    }
     bool changed = found && found->n_ranks != r->n;
     for (size_t i = 0; found && !changed && i < r->n; i++)
         changed = found->members[i].pid != r->sources[i].pid || found->members[i].rank != r->sources[i].rank;
@@ -380,7 +390,10 @@ static int relay_work(struct relay *r) {
     int rc;
     if (!r->job || !r->is_asked)
         return 0;
-    if (!r->reader.is_reading && r->round <= r->asked_after && clock_epoch_s() >= r->next_at) {
+    double wait_s = r->next_at - clock_epoch_s();
+    /* longer than that only after the clock was set back */
+    bool is_due = wait_s <= 0 || wait_s > RELAY_WAIT_S;
+    if (!r->reader.is_reading && r->round <= r->asked_after && is_due) {
         relay_search(r);
         relay_plan(r);
         if (rank_reader_begin(&r->reader, &e) != 0) {
@@ -554,6 +567,7 @@ static int relay_on_states(struct relay *r, uint32_t id, const struct wire_rows_
     struct err e = {0};
     if (!r->job)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job was asked for before");
+    relay_search(r);
     relay_answer_init(&a, &REPORT_TABLE_STATE);
     if (rank_states_read(&r->watch, &r->here, r->job, asks, relay_add_row, &a, &e) == 0)
         return relay_answer_send(r, id, &a);
@@ -562,10 +576,12 @@ static int relay_on_states(struct relay *r, uint32_t id, const struct wire_rows_
     return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
 }
 
-static int relay_on_groups(struct relay *r, uint32_t id) {
+static int relay_on_groups(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *from = relay_find_arg(ask, "from");
     struct relay_answer a;
     relay_answer_init(&a, &REPORT_TABLE_GROUP);
-    rank_states_groups(r->watch, relay_add_row, &a);
+    rank_states_groups(r->watch, from && !from->is_text && from->number > 0 ? (size_t)from->number : 0,
+                       relay_add_row, &a);
     return relay_answer_send(r, id, &a);
 }
 
@@ -629,8 +645,6 @@ static int relay_open_sql(struct relay *r, bool attach, const char *host, struct
     sigset_t usual;
     if (!r->job)
         return err_set(e, ERR_USAGE, "no job was asked for before");
-    for (size_t i = 0; i < r->n; i++)
-        r->ranks[i].is_gone |= procfs_is_gone(r->sources[i].pid);
     relay_search(r);
     if (r->sql && r->sql_found == r->found)
         return 0;
@@ -762,7 +776,7 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
     if (strcmp(ask.table, REPORT_STATES) == 0)
         return relay_on_states(r, id, &ask);
     if (strcmp(ask.table, REPORT_GROUPS) == 0)
-        return relay_on_groups(r, id);
+        return relay_on_groups(r, id, &ask);
     if (strcmp(ask.table, REPORT_RAS) == 0)
         return relay_on_ras(r, id);
     if (strcmp(ask.table, REPORT_ATTACH) == 0)
@@ -824,7 +838,7 @@ static int relay_wait_ms(const struct relay *r) {
     if (r->reader.is_reading)
         return RELAY_POLL_MS;
     double left_s = r->next_at - clock_epoch_s();
-    return left_s <= 0 ? 0 : left_s > 2 ? RELAY_POLL_MS : (int)(left_s * 1000) + 1;
+    return left_s <= 0 ? 0 : left_s > RELAY_WAIT_S ? RELAY_POLL_MS : (int)(left_s * 1000) + 1;
 }
 
 static int relay_loop(struct relay *r, int in) {

@@ -4,6 +4,7 @@ them and out again; targets that name a job. With real torchrun, and with plain 
 
 import csv
 import io
+import json
 import os
 import re
 import signal
@@ -194,6 +195,33 @@ def test_restart_and_double(claim, probing):
     assert f"process {second.pid} claims rank 0, too" in node["note"]
     assert {row["pid"]: row["state"] for row in ranks(probing, node["job"])} == {
         jobs[0].pid: "alive", jobs[1].pid: "alive", old.pid: "old rank", second.pid: "second claim"}
+
+
+@pytest.mark.parametrize("where", [[], ["--hosts", "here", "--via", "env RELAY_OF={host} {relay}"]], ids=["here", "hosts"])
+def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
+    """Ranks that are started again are other processes: they are watched in place of the old ones."""
+    old = [claim(rank, 2) for rank in range(2)]
+    relay = ["--relay", f"{probing.path} relay --stdio"] if where else []
+    job = nodes(probing, old[0].pid)[0]["job"]
+    with subprocess.Popen([probing.path, "cluster", "verdict", job, "--watch", "--json", "--no-inject", *where, *relay], stdout=subprocess.PIPE,
+                          text=True) as watcher:
+        try:
+            assert json.loads(watcher.stdout.readline())["ranks"] == "0-1"
+            new = [claim(rank, 2, TORCHELASTIC_RESTART_COUNT="1") for rank in range(2)]
+            for one in old:
+                os.kill(one.pid, signal.SIGKILL)
+            wait_until(lambda: not any(os.path.exists(f"/proc/{one.pid}/maps") for one in old), 30, "the end of the old ranks")
+            for one in new:
+                os.kill(one.pid, signal.SIGSTOP)
+            for line in watcher.stdout:
+                if "all ranks are stopped by a signal" in line:
+                    break
+            assert "all ranks are stopped by a signal" in line, line
+            for one in new:
+                os.kill(one.pid, signal.SIGKILL)
+            assert watcher.wait(60) == 0
+        finally:
+            watcher.kill()
 
 
 def test_other_user(claim, probing, tmp_path):

@@ -162,12 +162,19 @@ static enum {
     HALF,   /* of the second round: its ranks, not its stacks */
     NOBODY, /* is a rank for a verdict */
     FORGES, /* frames of a stack that the ranks of others have */
+    STUFFS, /* stacks that nobody asked for */
+    PARTS,  /* the counters of groups, a few at a time */
+    STARTS, /* its ranks again: other processes are in the second reading */
+    LOSES,  /* its job, after the first round; see lost */
 } mode;
 
 static long round_ns = 1000000;
 static int32_t first_rank;        /* of the relay's two */
 static const char *name_of_job;   /* NULL: as it is asked for */
 static const char *version_of_it; /* NULL: ours */
+static char lost[] =
+    "/tmp/probing-fleet-XXXXXX"; /* by which a relay that is started again knows that it was there before */
+static bool has_more;            /* of the next answer */
 
 /* In the child no test may fail: it would go on with the next one. */
 static void need(bool holds) {
@@ -199,7 +206,8 @@ static void say_rows(int out, uint32_t id, const struct report_table *t, const v
                                .columns_len = columns.len,
                                .rows = values.data,
                                .rows_len = values.len,
-                               .n_rows = n};
+                               .n_rows = n,
+                               .more = has_more};
     wire_put_rows(&message, id, &answer);
     do
         say(out, &message);
@@ -247,7 +255,11 @@ static void answer_stacks(int out, uint32_t id, const char *ids) {
     }
     if (mode == MANY)
         say_rows(out, id, &REPORT_TABLE_FRAME, many, sizeof many[0], n);
-    else
+    else if (mode == STUFFS) {
+        for (size_t i = 0; i < REPORT_IDS_MAX; i++)
+            many[i] = (struct report_frame){.stack = 8 - (int64_t)i};
+        say_rows(out, id, &REPORT_TABLE_FRAME, many, sizeof many[0], REPORT_IDS_MAX);
+    } else
         say_rows(out, id, &REPORT_TABLE_FRAME, rows, sizeof rows[0], mode == CLAIMS ? 0 : 2);
 }
 
@@ -269,11 +281,12 @@ static void answer_times(int out, uint32_t id) {
 /* Readings for a verdict: of rank 0, and of ranks and processes that there cannot be. */
 static void answer_states(int out, uint32_t id) {
     static const int64_t of[][2] = {{0, 11}, {-1, 12}, {1LL << 30, 13}, {1, 0}, {1, 1LL << 40}};
+    static int64_t times;
     struct report_state rows[5];
     for (size_t i = 0; i < 5; i++) {
         report_clear(&REPORT_TABLE_STATE, &rows[i]);
         rows[i].rank = of[i][0];
-        rows[i].pid = of[i][1];
+        rows[i].pid = of[i][1] + (mode == STARTS && times && i == 0 ? 100 : 0);
         rows[i].state = "\x1b";
         rows[i].wchan = "\x1b[2J";
         rows[i].leaf_line = 1LL << 40;
@@ -283,7 +296,24 @@ static void answer_states(int out, uint32_t id) {
         rows[i].gc = 7;
         rows[i].answer = RANK_ANSWERED;
     }
+    times++;
     say_rows(out, id, &REPORT_TABLE_STATE, rows, sizeof rows[0], mode == NOBODY ? 0 : 5);
+}
+
+/* 200 in all, of which an answer has 64. */
+static void answer_part(int out, uint32_t id, size_t from) {
+    struct report_group rows[64];
+    char names[64][8];
+    size_t n = 0;
+    for (; n < 64 && from + n < 200; n++) {
+        report_clear(&REPORT_TABLE_GROUP, &rows[n]);
+        (void)snprintf(names[n], sizeof names[n], "%zu", from + n);
+        rows[n].rank = 0;
+        rows[n].pg = names[n];
+    }
+    has_more = from + n < 200;
+    say_rows(out, id, &REPORT_TABLE_GROUP, rows, sizeof rows[0], n);
+    has_more = false;
 }
 
 static void answer_groups(int out, uint32_t id) {
@@ -313,7 +343,8 @@ static void answer(int out, const struct wire_message *m) {
         say(out, &message);
     } else {
         need(wire_get_rows_ask(m, &ask, &e) == 0);
-        if (strcmp(ask.table, REPORT_JOB) == 0 && mode == REFUSES) {
+        bool loses = mode == LOSES && access(getenv("FLEET_LOST"), F_OK) != 0;
+        if (strcmp(ask.table, REPORT_JOB) == 0 && (mode == REFUSES || loses)) {
             wire_put_error(&message, id, WIRE_E_UNAVAILABLE, "no job is named 'x'\x1b[0m");
             say(out, &message);
         } else if (strcmp(ask.table, REPORT_JOB) == 0) {
@@ -332,6 +363,11 @@ static void answer(int out, const struct wire_message *m) {
                 need(write(out, "\177\0\0\0", 4) == 4);
             } else if (mode != STALLS || ask.args[0].number == 0) {
                 nanosleep(&(struct timespec){.tv_nsec = round_ns}, NULL);
+                /* the first round is complete with this request */
+                if (mode == LOSES && ask.args[0].number > 0) {
+                    (void)unlink(getenv("FLEET_LOST"));
+                    _exit(1);
+                }
                 answer_ranks(out, id, ask.args[0].number);
             }
         } else if (strcmp(ask.table, REPORT_CLOCK) == 0) {
@@ -342,7 +378,10 @@ static void answer(int out, const struct wire_message *m) {
         } else if (strcmp(ask.table, REPORT_STATES) == 0) {
             answer_states(out, id);
         } else if (strcmp(ask.table, REPORT_GROUPS) == 0) {
-            answer_groups(out, id);
+            if (mode == PARTS)
+                answer_part(out, id, (size_t)ask.args[0].number);
+            else
+                answer_groups(out, id);
         } else if (mode != HALF || strtoll(ask.args[0].text, NULL, 16) == 7)
             answer_stacks(out, id, ask.args[0].text);
     }
@@ -456,6 +495,7 @@ static void test_liars(void **state) {
         {FLOODS, "it sent what it was not asked for"},
         {TRUNCATES, "it has ended"},
         {REFUSES, "no job is named 'x'"},
+        {STUFFS, "its answer about stacks is not valid"},
     };
     for (size_t i = 0; i < sizeof liars / sizeof liars[0]; i++) {
         struct err e = {0};
@@ -527,6 +567,45 @@ static void test_states_of_liars(void **state) {
     watch_there_close(&w);
 }
 
+/* More rows than an answer has room for are asked for again. */
+static void test_parts(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    mode = PARTS;
+    assert_int_equal(watch_there_open(&w, "x", &here, &e), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+        const struct fleet_verdict_rank *rank = fleet_watch_ranks(w.watch, &n);
+        assert_int_equal(rank->now->n_groups, 200);
+        assert_string_equal(rank->now->groups[199].pg, "199");
+    }
+    watch_there_close(&w);
+}
+
+/* A rank that was started again is another process: it is watched once that is asked for. */
+static void test_renew(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    mode = STARTS;
+    assert_int_equal(watch_there_open(&w, "x", &here, &e), 0);
+    assert_int_equal(fleet_watch_read(w.watch, false, &e), 0);
+    assert_int_equal(fleet_watch_gone(w.watch), 0);
+    assert_int_equal(watch_there_renew(&w, &e), 0);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_int_equal(fleet_watch_gone(w.watch), 1);
+    assert_int_equal(watch_there_renew(&w, &e), 1);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_int_equal(fleet_watch_ranks(w.watch, &n)->pid, 111);
+    assert_int_equal(n, 1);
+    assert_int_equal(fleet_watch_gone(w.watch), 0);
+    assert_int_equal(watch_there_renew(&w, &e), 0);
+    watch_there_close(&w);
+}
+
 /* Without an answer nothing is known within the limit; one that stops answering has no news of its ranks. */
 static void test_silence(void **state) {
     (void)state;
@@ -558,7 +637,7 @@ static const struct {
 } kinds[] = {
     {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
-    {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES},
+    {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES}, {"loses", LOSES},
 };
 
 static int run_relay(const char *host) {
@@ -718,6 +797,31 @@ static void test_claims(void **state) {
     assert_true((fleet_find(f, 1)->state == FLEET_UNKNOWN) == theirs);
     assert_int_equal(f->n_ranks, 5);
     fleet_source_close(l);
+}
+
+/* A host that was started anew answers, and has the job no longer: there is no news of its ranks, whatever else it
+ * says. */
+static void test_lost_job(void **state) {
+    (void)state;
+    struct err e = {0};
+    int fd = mkstemp(lost);
+    assert_true(fd >= 0 && setenv("FLEET_LOST", lost, 1) == 0);
+    close(fd);
+    struct fleet_reach r = reach_of("loses-0");
+    struct fleet_source *l = fleet_open("x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_equal(fleet_find(fleet_source_get(l), 0)->state, FLEET_WAITS);
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && fleet_find(fleet_source_get(l), 0)->state != FLEET_UNKNOWN)
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    until = clock_mono_ns() + 7 * CLOCK_NS_PER_S; /* it is started again meanwhile */
+    while (clock_mono_ns() < until) {
+        assert_int_equal(fleet_find(fleet_source_get(l), 0)->state, FLEET_UNKNOWN);
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    }
+    fleet_source_close(l);
+    (void)unlink(lost);
 }
 
 /* The numbers of stacks are equal, their frames are not: each host is believed about its own ranks alone. */
@@ -890,14 +994,16 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
         return run_relay(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),       cmocka_unit_test(test_build),
-        cmocka_unit_test(test_honest),       cmocka_unit_test(test_liars),
-        cmocka_unit_test(test_half_liars),   cmocka_unit_test(test_states_of_liars),
-        cmocka_unit_test(test_silence),      cmocka_unit_test(test_many_stacks),
-        cmocka_unit_test(test_half_a_round), cmocka_unit_test(test_many_hosts),
-        cmocka_unit_test(test_crowd),        cmocka_unit_test(test_bad_hosts),
-        cmocka_unit_test(test_claims),       cmocka_unit_test(test_other_job),
-        cmocka_unit_test(test_words),        cmocka_unit_test(test_forged_stacks),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),        cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),    cmocka_unit_test(test_states_of_liars),
+        cmocka_unit_test(test_parts),         cmocka_unit_test(test_renew),
+        cmocka_unit_test(test_silence),       cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round),  cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_claims),        cmocka_unit_test(test_lost_job),
+        cmocka_unit_test(test_other_job),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_forged_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,10 @@ struct fleet_link {
     bool is_named;      /* the request is for the name that all hosts have */
     uint64_t ask_at_ns; /* when it is asked again for a job that it does not have */
     struct link_texts job_texts;
-    int64_t found, round; /* of its newest ranks */
-    size_t n_asked;       /* of the next ranks: their stacks are known, or were asked for */
+    int64_t found, round;           /* of its newest ranks */
+    size_t n_asked;                 /* of the next ranks: their stacks are known, or were asked for */
+    int64_t stacks[REPORT_IDS_MAX]; /* that the request is for */
+    size_t n_stacks;
     struct link_texts ranks_texts;
     struct arena next_texts;
     /* instead of ranks */
@@ -98,7 +100,8 @@ struct fleet_link {
     struct report_state *states;
     size_t n_states;
     struct report_group *groups;
-    size_t n_groups;
+    size_t n_groups, groups_from; /* those before the last request stay */
+    bool has_more_groups;
     struct report_ras *ras;
     size_t n_ras;
     struct arena tasks_texts, groups_texts, ras_texts;
@@ -106,7 +109,8 @@ struct fleet_link {
     bool is_failed;   /* since the fleet was made */
     bool is_lacking;  /* there is no probing */
     bool is_fresh;    /* its round is complete, and that of all is not */
-    uint64_t seen_ns; /* its last answer; 0 none */
+    uint64_t seen_ns; /* its last answer, */
+    uint64_t news_ns; /* and the last one about ranks; 0 none */
     struct clock_offset clock;
     double asked_at;   /* when it was asked for its time */
     uint64_t clock_ns; /* when that was answered last */
@@ -122,7 +126,6 @@ struct fleet_links {
     bool is_here;                 /* there is one link, to this host */
     bool is_changed;              /* since the fleet was made */
     bool is_asked;                /* for states, and the round is not complete */
-    uint64_t opened_ns;
     int timer;
     struct fleet_link *links;
     size_t n_links;
@@ -305,8 +308,12 @@ static void link_ask_clock(struct fleet_link *k) {
     link_ask_rows(k, LINK_CLOCK, &ask);
 }
 
-static void link_ask_groups(struct fleet_link *k) {
-    link_ask_rows(k, LINK_GROUPS, &(struct wire_rows_ask){.table = REPORT_GROUPS});
+/* Ask for those after the first `from`. */
+static void link_ask_groups(struct fleet_link *k, size_t from) {
+    struct wire_rows_ask ask = {
+        .table = REPORT_GROUPS, .args = {{.key = "from", .number = (int64_t)from}}, .n_args = 1};
+    k->groups_from = from;
+    link_ask_rows(k, LINK_GROUPS, &ask);
 }
 
 static void link_ask_ras(struct fleet_link *k) {
@@ -323,7 +330,7 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
     struct wire_rows_ask ask = {
         .table = REPORT_STACKS, .args = {{.key = "ids", .is_text = true}}, .n_args = 1};
     char *text = ask.args[0].text;
-    int n = 0;
+    size_t n = 0;
     for (; k->n_asked < k->said->n_next && n < REPORT_IDS_MAX; k->n_asked++) {
         char id[24];
         int64_t stack = k->said->next[k->n_asked].stack;
@@ -335,8 +342,9 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
             continue;
         size_t at = strlen(text);
         snprintf(text + at, sizeof ask.args[0].text - at, "%s%s", at ? "," : "", id);
-        n++;
+        k->stacks[n++] = stack;
     }
+    k->n_stacks = n;
     if (n > 0)
         link_ask_rows(k, LINK_STACKS, &ask);
     return n > 0;
@@ -399,44 +407,46 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     return true;
 }
 
-/* Rows of a table, in `*out`, with their texts in `texts`; what was there before is freed. */
-static bool link_take_table(const struct report_table *table, size_t size, size_t most,
+/* Rows of a table behind the first `kept` of `*out`, with their texts in `texts`; what was there before is
+ * freed, but for these. `*more`: there are more of them. */
+static bool link_take_table(const struct report_table *table, size_t size, size_t most, size_t kept,
                             const struct wire_message *m, void **out, size_t *n_out, struct arena *texts,
-                            struct err *e) {
+                            bool *more, struct err *e) {
     struct report_reader reader;
-    char *rows = malloc((most + 1) * size);
-    size_t n = 0;
+    size_t n = kept;
     int rc = -1;
-    arena_fini(texts);
-    free(*out);
-    *out = NULL;
     *n_out = 0;
-    arena_init(texts, LINK_REPORT_BYTES);
+    if (!kept) {
+        arena_fini(texts);
+        arena_init(texts, LINK_REPORT_BYTES);
+    }
+    char *rows = realloc(*out, (most + 1) * size);
+    *out = rows ? rows : *out;
     if (rows && report_begin(&reader, table, m, e) == 0)
         while (n <= most && (rc = report_next(&reader, rows + n * size, texts)) == 1)
             n++;
     if (rc != 0) {
-        free(rows);
         err_set(e, ERR_FAILED, "its answer is not valid");
         return false;
     }
-    *out = rows;
     *n_out = n;
+    *more = reader.rows.more && n > kept && n < most;
     return true;
 }
 
 static bool link_take_work(const struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
                            struct err *e) {
     void *rows = k->states;
+    bool more;
     if (strcmp(l->work, REPORT_STATES) == 0) {
-        bool ok = link_take_table(&REPORT_TABLE_STATE, sizeof *k->states, LINK_RANKS_MAX, m, &rows,
-                                  &k->n_states, &k->tasks_texts, e);
+        bool ok = link_take_table(&REPORT_TABLE_STATE, sizeof *k->states, LINK_RANKS_MAX, 0, m, &rows,
+                                  &k->n_states, &k->tasks_texts, &more, e);
         k->states = rows;
         return ok;
     }
     rows = k->tasks;
-    bool ok = link_take_table(&REPORT_TABLE_TASK, sizeof *k->tasks, LINK_RANKS_MAX, m, &rows, &k->n_tasks,
-                              &k->tasks_texts, e);
+    bool ok = link_take_table(&REPORT_TABLE_TASK, sizeof *k->tasks, LINK_RANKS_MAX, 0, m, &rows, &k->n_tasks,
+                              &k->tasks_texts, &more, e);
     k->tasks = rows;
     k->is_done = k->is_fresh = ok;
     return ok;
@@ -444,20 +454,31 @@ static bool link_take_work(const struct fleet_links *l, struct fleet_link *k, co
 
 static bool link_take_groups(struct fleet_link *k, const struct wire_message *m, struct err *e) {
     void *rows = k->groups;
-    bool ok = link_take_table(&REPORT_TABLE_GROUP, sizeof *k->groups, LINK_GROUPS_MAX, m, &rows, &k->n_groups,
-                              &k->groups_texts, e);
+    bool ok = link_take_table(&REPORT_TABLE_GROUP, sizeof *k->groups, LINK_GROUPS_MAX, k->groups_from, m,
+                              &rows, &k->n_groups, &k->groups_texts, &k->has_more_groups, e);
     k->groups = rows;
     return ok;
 }
 
 static bool link_take_ras(struct fleet_link *k, const struct wire_message *m, struct err *e) {
     void *rows = k->ras;
-    bool ok =
-        link_take_table(&REPORT_TABLE_RAS, sizeof *k->ras, RAS_FACTS, m, &rows, &k->n_ras, &k->ras_texts, e);
+    bool more, ok = link_take_table(&REPORT_TABLE_RAS, sizeof *k->ras, RAS_FACTS, 0, m, &rows, &k->n_ras,
+                                    &k->ras_texts, &more, e);
     k->ras = rows;
     /* without it the rest is as good */
     k->n_ras = ok ? k->n_ras : 0;
     return true;
+}
+
+/* Keep a stack that was asked for. False: it was not. */
+static bool link_put_stack(struct fleet_links *l, const struct fleet_link *k, int64_t id,
+                           const struct model_frame *frames, size_t n) {
+    for (size_t i = 0; i < k->n_stacks; i++)
+        if (k->stacks[i] == id) {
+            fleet_hosts_put_stack(&l->source.hosts, k->said->stacks, id, frames, n);
+            return true;
+        }
+    return false;
 }
 
 static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
@@ -469,11 +490,12 @@ static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, 
     int64_t id = 0;
     size_t n = 0;
     int rc = -1;
+    bool asked = true;
     arena_init(&texts, LINK_REPORT_BYTES);
     if (frames && report_begin(&reader, &REPORT_TABLE_FRAME, m, e) == 0)
-        while ((rc = report_next(&reader, &row, &texts)) == 1) {
+        while (asked && (rc = report_next(&reader, &row, &texts)) == 1) {
             if (n && id != row.stack) {
-                fleet_hosts_put_stack(&l->source.hosts, k->said->stacks, id, frames, n);
+                asked = link_put_stack(l, k, id, frames, n);
                 n = 0;
             }
             id = row.stack;
@@ -483,11 +505,11 @@ static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, 
                                          .file = row.file,
                                          .line = row.line > 0 && row.line <= INT32_MAX ? (int)row.line : 0};
         }
-    if (n)
-        fleet_hosts_put_stack(&l->source.hosts, k->said->stacks, id, frames, n);
+    if (n && rc == 0)
+        asked = link_put_stack(l, k, id, frames, n);
     free(frames);
     arena_fini(&texts);
-    if (rc == 0)
+    if (rc == 0 && asked)
         return true;
     err_set(e, ERR_FAILED, "its answer about stacks is not valid");
     return false;
@@ -543,7 +565,7 @@ static void link_build(struct fleet_links *l, bool round) {
     uint64_t now = clock_mono_ns();
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];
-        k->said->silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S;
+        k->said->silent_s = (double)(now - k->news_ns) / (double)CLOCK_NS_PER_S;
         if (k->name[0])
             clock_offset_get(&k->clock, &k->said->ahead_ms, &k->said->error_ms);
         else
@@ -566,7 +588,7 @@ static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link
     if (k->said->is_absent || k->said->is_silent)
         return false;
     return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
-                         : !k->said->note[0] && now - l->opened_ns < LINK_AWAIT_NS;
+                         : !k->said->note[0] && (!k->started_ns || now - k->started_ns < LINK_AWAIT_NS);
 }
 
 /* Make the fleet again if it is time. True: it has changed. */
@@ -622,9 +644,13 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         return false;
     case LINK_WORK:
         if (strcmp(l->work, REPORT_STATES) == 0)
-            link_ask_groups(k);
+            link_ask_groups(k, 0);
         return false;
     case LINK_GROUPS:
+        if (k->has_more_groups) {
+            link_ask_groups(k, k->n_groups);
+            return false;
+        }
         if (l->counters) {
             link_ask_ras(k);
             return false;
@@ -744,6 +770,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     k->said->is_absent = false;
     k->seen_ns = clock_mono_ns();
     k->said->seen_at = clock_epoch_s();
+    if (done != LINK_HELLO && done != LINK_CLOCK && done != LINK_JOB)
+        k->news_ns = k->seen_ns;
     if (done == LINK_HELLO || done == LINK_STACKS)
         k->said->rtt_ms = (double)(k->seen_ns - k->sent_ns) / (double)CLOCK_NS_PER_MS;
     if (link_go_on(l, k, done))
@@ -797,11 +825,19 @@ static size_t link_count_starting(const struct fleet_links *l) {
     return n;
 }
 
-/* Start it (again) if that is due, and not too many others start. */
+static bool link_has_new(const struct fleet_links *l) {
+    for (size_t i = 0; i < l->n_links; i++)
+        if (!l->links[i].started_ns)
+            return true;
+    return false;
+}
+
+/* Start it (again) if that is due, and not too many others start: those first that were never started. */
 static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
     struct err e;
     if (k->is_done || k->child.out >= 0 || now < k->retry_at_ns || k->retry_at_ns == UINT64_MAX ||
-        (k->is_ending && !relay_child_is_over(&k->child)) || link_count_starting(l) >= LINK_STARTS)
+        (k->is_ending && !relay_child_is_over(&k->child)) || (k->fails && link_has_new(l)) ||
+        link_count_starting(l) >= LINK_STARTS)
         return;
     k->is_ending = false;
     if (link_start(l, k, &e) != 0)
@@ -825,7 +861,8 @@ static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now)
         link_fail(k, "it has ended");
     else if (open && k->said->is_absent && k->request == LINK_NOTHING && now >= k->ask_at_ns)
         link_ask_job(l, k);
-    bool silent = k->seen_ns && now - k->seen_ns > LINK_SILENT_NS && k->said->n_ranks;
+    /* a relay that answers, and does not find the ranks any longer, has no news of them */
+    bool silent = k->news_ns && now - k->news_ns > LINK_SILENT_NS && k->said->n_ranks;
     if (silent == k->said->is_silent)
         return;
     k->said->is_silent = silent;
@@ -861,7 +898,7 @@ static int link_init_all(struct fleet_links *l, const struct fleet_reach *reach,
     if (l->is_here)
         return link_start(l, l->links, e);
     for (size_t i = 0; i < l->n_links; i++)
-        link_start_if_due(l, &l->links[i], l->opened_ns);
+        link_start_if_due(l, &l->links[i], clock_mono_ns());
     return 0;
 }
 
@@ -893,7 +930,6 @@ static struct fleet_source *link_open(const char *target, const struct fleet_rea
         links[i].said = &l->source.hosts.items[i];
     l->is_here = here;
     l->work = work;
-    l->opened_ns = clock_mono_ns();
     snprintf(l->target, sizeof l->target, "%.*s", (int)strcspn(target, "/"), target);
     if (link_init_all(l, reach, e) == 0)
         return &l->source;
@@ -918,8 +954,9 @@ static void link_ask_all_states(struct fleet_source *s, bool counters) {
         struct fleet_link *k = &l->links[i];
         bool was_done = k->is_done;
         k->is_done = k->is_fresh = false;
+        /* first for the job: its ranks may have been started again */
         if (was_done && k->child.out >= 0 && k->request == LINK_NOTHING)
-            link_ask_work(l, k);
+            link_ask_job(l, k);
     }
 }
 

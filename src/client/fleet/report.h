@@ -13,7 +13,8 @@
  *   times   {}: steps and collectives that have ended since they were asked for last; the newest at first
  *   states  {counters}: what a verdict is made of (rank_probe.h): a reading of each rank, which is made now;
  *           with `counters` its agent is asked, too
- *   groups  {}: the counters of that reading: a row for each process group of a rank
+ *   groups  {from}: the counters of that reading: a row for each process group of a rank, after so many rows;
+ *           as many as fit
  *   ras     {}: what NCCL's RAS service knows of the ranks by now (ras.h), which is asked there meanwhile: a row for
  *           each of which it knows something
  *   tables  {name, attach, host}: how much is kept in a table of the ranks there

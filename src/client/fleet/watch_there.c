@@ -152,31 +152,105 @@ static int watch_there_refuse(const struct watch_there *w, struct err *e) {
     return -1;
 }
 
-static int watch_there_begin(struct watch_there *w, struct err *e) {
+/* What the ranks of a watch are, and whose. */
+struct watch_there_found {
+    struct fleet_verdict_rank *ranks;
+    uint32_t *hosts; /* UINT32_MAX: none */
+    ssize_t n;       /* -1 without memory */
+};
+
+static struct watch_there_found watch_there_search(struct watch_there *w, size_t more) {
+    struct watch_there_found f = {.n = -1};
     struct fleet_states s;
-    size_t cap = WATCH_THERE_MISSING;
-    ssize_t n = -1;
+    size_t cap = WATCH_THERE_MISSING + more;
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++)
         cap += s.n;
-    struct fleet_verdict_rank *list = calloc(cap, sizeof *list);
-    uint32_t *hosts = calloc(cap, sizeof *hosts);
-    w->owners = calloc(cap, sizeof *w->owners);
-    if (list && hosts && w->owners)
-        n = watch_there_list(w, list, hosts, cap);
-    if (n > 0)
-        w->watch = fleet_watch_new_there(list, (size_t)n, w->world, watch_there_read, w);
-    size_t n_ranks = 0;
-    const struct fleet_verdict_rank *ranks = w->watch ? fleet_watch_ranks(w->watch, &n_ranks) : NULL;
-    for (ssize_t i = 0; i < n; i++) {
-        ssize_t at = ranks ? watch_there_find(ranks, n_ranks, list[i].rank) : -1;
-        if (at >= 0)
-            w->owners[at] = hosts[i];
+    rank_set_fini(&w->ranks);
+    rank_set_fini(&w->missing);
+    f.ranks = calloc(cap, sizeof *f.ranks);
+    f.hosts = calloc(cap, sizeof *f.hosts);
+    if (f.ranks && f.hosts)
+        f.n = watch_there_list(w, f.ranks, f.hosts, cap);
+    return f;
+}
+
+static void watch_there_found_fini(struct watch_there_found *f) {
+    free(f->ranks);
+    free(f->hosts);
+}
+
+/* Watch them instead of others. 0, or -1 without memory: then it is as it was. */
+static int watch_there_use(struct watch_there *w, const struct watch_there_found *f) {
+    size_t n = 0;
+    uint32_t *owners = calloc((size_t)f->n + 1, sizeof *owners);
+    struct fleet_watch *watch =
+        owners ? fleet_watch_new_there(f->ranks, (size_t)f->n, w->world, watch_there_read, w) : NULL;
+    if (!watch) {
+        free(owners);
+        return -1;
     }
-    free(list);
-    free(hosts);
-    if (n == 0)
-        return watch_there_refuse(w, e);
-    return w->watch ? 0 : err_set(e, ERR_FAILED, "out of memory for the ranks");
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(watch, &n);
+    for (ssize_t i = 0; i < f->n; i++) {
+        ssize_t at = watch_there_find(ranks, n, f->ranks[i].rank);
+        if (at >= 0)
+            owners[at] = f->hosts[i];
+    }
+    fleet_watch_free(w->watch);
+    free(w->owners);
+    w->watch = watch;
+    w->owners = owners;
+    return 0;
+}
+
+static int watch_there_begin(struct watch_there *w, struct err *e) {
+    struct watch_there_found f = watch_there_search(w, 0);
+    int rc = f.n == 0                                 ? watch_there_refuse(w, e)
+             : f.n < 0 || watch_there_use(w, &f) != 0 ? err_set(e, ERR_FAILED, "out of memory for the ranks")
+                                                      : 0;
+    watch_there_found_fini(&f);
+    return rc;
+}
+
+/* Whether a process is a rank that was not one before. */
+static bool watch_there_is_new(const struct watch_there *w, const struct watch_there_found *f) {
+    size_t n;
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(w->watch, &n);
+    for (ssize_t i = 0; i < f->n; i++) {
+        ssize_t at = watch_there_find(ranks, n, f->ranks[i].rank);
+        if (f->ranks[i].pid > 0 && (at < 0 || ranks[at].pid != f->ranks[i].pid))
+            return true;
+    }
+    return false;
+}
+
+/* Those of a host without an answer stay what they were. 0, or -1 without memory. */
+static int watch_there_keep_silent(struct watch_there *w, struct watch_there_found *f) {
+    struct fleet_states s;
+    size_t n;
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(w->watch, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (w->owners[i] == UINT32_MAX || rank_set_has(&w->ranks, ranks[i].rank) ||
+            !fleet_source_states(w->source, w->owners[i], &s) || s.n > 0)
+            continue;
+        if (rank_set_add(&w->ranks, ranks[i].rank, ranks[i].rank) != 0)
+            return -1;
+        f->hosts[f->n] = w->owners[i];
+        f->ranks[f->n++] = (struct fleet_verdict_rank){
+            .rank = ranks[i].rank, .pid = ranks[i].pid, .uptime_s = ranks[i].uptime_s};
+    }
+    return 0;
+}
+
+int watch_there_renew(struct watch_there *w, struct err *e) {
+    size_t n_old;
+    fleet_watch_ranks(w->watch, &n_old);
+    struct watch_there_found f = watch_there_search(w, n_old);
+    bool is_new = f.n >= 0 && watch_there_is_new(w, &f);
+    int rc = f.n < 0 || watch_there_keep_silent(w, &f) != 0 ? -1 : is_new ? watch_there_use(w, &f) : 0;
+    watch_there_found_fini(&f);
+    if (rc != 0)
+        return err_set(e, ERR_FAILED, "out of memory for the ranks");
+    return is_new;
 }
 
 int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e) {

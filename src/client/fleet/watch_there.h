@@ -24,6 +24,11 @@ struct watch_there {
 /* Find the ranks, and read them for the first time. 0, or -1 with the error; watch_there_close frees, on
  * failure too. */
 int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e);
+
+/* Whether the last reading had processes that are ranks now and were not: then all that are ranks now are watched
+ * from here on, and nothing of them was read yet. 1, 0, or -1 with the error. */
+int watch_there_renew(struct watch_there *w, struct err *e);
+
 void watch_there_close(struct watch_there *w);
 
 #endif
