@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to watch all ranks of a job: a gloo job of --ranks ranks, in windows in which a relay reads it and in windows in which none
-does; and how long it takes to find the ranks, to see where they stand, and to attach to all of them. Prints one JSON object.
+"""What it costs to watch all ranks of a job: a gloo job of --ranks ranks with agents, in windows in which a relay reads it, as it does for the
+Ranks screen (ranks, new stacks, steps and collectives), and in windows in which none does; and how long it takes to find the ranks, to see
+where they stand, and to attach to all of them. Prints one JSON object.
 
 usage: bench/relay.py [--build DIR] [--python PATH] [--ranks N] [--pairs N] [--window S] [--check]
 
@@ -25,6 +26,7 @@ sys.path[:0] = [os.path.join(ROOT, "bench", "support"), os.path.join(ROOT, "test
 import windows  # noqa: E402
 from agent_wire import Unpacker, pack  # noqa: E402
 
+IDS = 7  # stacks that a request may name
 BUDGETS = {"steps_pct": 0.3, "relay_pct": 1.0, "relay_mb": 16.0, "attach_s": 1.5}
 
 
@@ -32,7 +34,8 @@ class Relay:
     def __init__(self, probing, job):
         self.process = subprocess.Popen([probing, "relay", "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process.stdout.readline()
-        self.id = self.round = 0
+        self.id = self.round = self.bytes = 0
+        self.stacks = set()
         self.table("job", name=job)
 
     def table(self, table, **args):
@@ -43,13 +46,18 @@ class Relay:
         size, = struct.unpack(">I", self.process.stdout.read(4))
         error, result = Unpacker(self.process.stdout.read(size)).value()[2:]
         assert error is None, error
-        self.bytes = size
+        self.bytes += size
         return [dict(zip(result["columns"], row)) for row in result["rows"]]
 
     def read(self):
+        self.bytes = 0
         rows = self.table("ranks", after=self.round)
         self.round = rows[0]["round"]
-        return rows
+        new = sorted({row["stack"] for row in rows if row["stack"] is not None} - self.stacks)
+        for at in range(0, len(new), IDS):
+            self.table("stacks", ids=",".join(f"{stack % 2 ** 64:016x}" for stack in new[at:at + IDS]))
+        self.stacks.update(new)
+        self.table("times")
 
     def pids(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
@@ -105,15 +113,17 @@ def main():
                 time.sleep(0.1)
             job = str(launcher.pid)
             found = {"nodes_s": seconds([probing, "cluster", "nodes", job]), "stacks_s": seconds([probing, "cluster", "stacks", job, "-d", "0s"])}
+            found["attach_s"] = seconds([probing, "cluster", "attach", job])
             relay = Relay(probing, job)
             relay.read()
-            costs = []
+            costs, sizes = [], []
 
             def window(on):
                 relay_cpu, began = relay.cpu_s(), time.monotonic()
                 while time.monotonic() < began + args.window:
                     if on:
                         relay.read()
+                        sizes.append(relay.bytes / args.ranks)
                     else:
                         time.sleep(min(0.2, max(0, began + args.window - time.monotonic())))
                 ended = time.monotonic()
@@ -122,10 +132,9 @@ def main():
                 return {"step_s": step_times(times + ".0", began, ended)}
 
             steps = windows.alternate(args.pairs, window, ["step_s"])["step_s"]
-            memory, size = relay.memory_mb(), relay.bytes
+            memory = relay.memory_mb()
             relay.process.stdin.close()
             relay.process.wait()
-            found["attach_s"] = seconds([probing, "cluster", "attach", job])
         finally:
             os.killpg(launcher.pid, signal.SIGTERM)
             launcher.wait()
@@ -135,7 +144,7 @@ def main():
     if not kept["steps_pct"] and steps["interval_95"] and steps["interval_95"][0] <= BUDGETS["steps_pct"]:
         kept["steps_pct"] = "undecided"
     print(json.dumps({"ranks": args.ranks, **found, "steps": steps, "relay_pct": figures["relay_pct"], "relay_mb": figures["relay_mb"],
-                      "bytes_per_rank_and_round": round(size / args.ranks), "budgets": BUDGETS, "kept": kept}, indent=1))
+                      "bytes_per_rank_and_round": round(statistics.median(sizes)), "budgets": BUDGETS, "kept": kept}, indent=1))
     return 1 if args.check and not all(kept.values()) else 0
 
 

@@ -121,6 +121,8 @@ def count_faults(args, make):
                     if job:
                         job.close()
                     job = None
+            if why is None and took > args.within and fault != "before_first":
+                why = f"right, but after {took:.1f} s"
             if why is None:
                 seconds.append(round(took, 1))
             else:
@@ -134,11 +136,11 @@ def count_faults(args, make):
 
 def count_healthy(args, make):
     """Pauses of less than 5 s, of all kinds, one after the other: each is a chance to say something wrong."""
-    kinds, pauses, said, moved = ["checkpoint_short", "gil_short", "stop"], 0, [], 0
+    kinds, pauses, said, moved = ["checkpoint_short", "evaluate_short", "gil_short", "stop"], 0, [], 0
     jobs = {kind: None for kind in kinds}
     until = time.monotonic() + args.healthy
     while time.monotonic() < until:
-        kind = kinds[(pauses // 20) % len(kinds)]
+        kind = kinds[(pauses // args.same) % len(kinds)]
         for other, one in jobs.items():
             if one and other != kind:
                 one[1].close()
@@ -164,7 +166,8 @@ def count_healthy(args, make):
         if one:
             one[1].close()
             one[0].close()
-    return {"seconds": args.healthy, "pauses": pauses, "said": sorted(set(said)), "false": len(set(said))}
+    # who never saw the job move has not judged it
+    return {"seconds": args.healthy, "pauses": pauses, "moving": moved, "said": sorted(set(said)), "false": len(set(said)) or int(moved < pauses / 2)}
 
 
 def make_parser(description):
@@ -186,7 +189,10 @@ def main():
     parser.add_argument("--late", action="store_true", help="ask about a job that has hung for 15 s")
     parser.add_argument("--fresh", action="store_true", help="a new job for each run, also where the fault can be taken back")
     parser.add_argument("--torchrun", action="store_true", help="started by torchrun, not forked from a process that has torch")
+    parser.add_argument("--within", type=float, help="seconds in which it has to be right: 13 from the fault on, 5 from the command on (--late)")
+    parser.add_argument("--same", type=int, default=20, help="pauses of one kind, one after the other, in one job (--healthy)")
     args = parser.parse_args()
+    args.within = args.within or (5 if args.late else 13)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     fork = None
     if not args.torchrun:

@@ -157,11 +157,15 @@ def save_checkpoint_short(feed):
     save_checkpoint(feed, 5)
 
 
-def evaluate(_feed):
-    inputs = torch.randn(64, 64)
-    while not is_over():  # here: evaluate
+def evaluate(_feed, seconds=float("inf")):
+    inputs, until = torch.randn(64, 64), time.monotonic() + seconds
+    while time.monotonic() < until and not is_over():  # here: evaluate
         with torch.no_grad():  # here: evaluate
             model.module(inputs)  # here: evaluate
+
+
+def evaluate_short(feed):
+    evaluate(feed, 4.5)
 
 
 compiled = compile("""
@@ -211,7 +215,7 @@ FAULTS = {  # and "end", "before_first"
     "none": None, "loader_queue": stall_queue, "loader_fifo": stall_fifo, "stop": stop_here, "kill": die_here, "gil": hog_gil, "gc": collect_garbage,
     "checkpoint": save_checkpoint, "evaluate": evaluate, "compile": compiles, "slow": is_slow, "skip": skip_collective,
     "other_op": other_operation, "other_size": other_size, "order": other_order,
-    "checkpoint_short": save_checkpoint_short, "gil_short": hog_gil_short,
+    "checkpoint_short": save_checkpoint_short, "gil_short": hog_gil_short, "evaluate_short": evaluate_short,
 }
 
 

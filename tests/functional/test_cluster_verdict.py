@@ -162,7 +162,7 @@ def test_torchrun(job, probing, ptrace):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", ["none", "slow", "checkpoint_short", "gil_short", "compile", "end"])
+@pytest.mark.parametrize("fault", ["none", "slow", "checkpoint_short", "evaluate_short", "gil_short", "compile", "end"])
 def test_fine(fault, job, probing, ptrace):
     """Nothing is bad about them, however often one asks."""
     one = job(fault, ranks=8)
