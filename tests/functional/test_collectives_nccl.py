@@ -84,7 +84,7 @@ TRUE = [
     # of XCCL no number is known; of a type that is not known, no bytes
     (dict(span="xccl:broadcast", op="broadcast", group="2", world=2, elements=8, made=8), ("2", 2, 32, "float32", None)),
     (dict(span="nccl:broadcast", op="broadcast", group="", world=2, elements=8, made=8, dtype=12, seq=9), (None, 2, None, None, 9)),
-    (dict(span="nccl:reduce", op="reduce", group="0", world=2, elements=8, made=8, seq=44, ms=1500), ("0", 2, 32, "float32", 44)),
+    (dict(span="nccl:reduce", op="reduce", group="0", world=2, elements=8, made=8, seq=44, ms=4000), ("0", 2, 32, "float32", 44)),
 ]
 FALSE = [
     dict(span="nccl:all_reduce"),
@@ -153,7 +153,7 @@ def test_what_torch_knows(library, torch_python, probing, target, ptrace, tmp_pa
         assert row["duration_ms"] is None and row["enqueue_ms"] >= case.get("ms", 0)
     for row, case in zip(found[len(TRUE):], FALSE):
         assert row["span"] == case["span"] and row["source"] == "span" and all(row[name] is None for name in KNOWN), (row, case)
-    # one that has gone on for a second has another row, of the same seq
+    # one that has gone on for a second has another row, of the same seq; nobody looks for it within a second on a busy machine
     [going] = rows("SELECT seq, source, pg, size, bytes, dtype, pg_seq FROM python.collectives WHERE state = 'open'")
     assert going["seq"] == first + len(TRUE) - 1 and going["source"] == "tls" and tuple(going[name] for name in KNOWN) == TRUE[-1][1]
     # what is made of them has the groups, too

@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import statistics
 import subprocess
 import time
 
@@ -132,32 +133,44 @@ def test_accounts_of_the_cpu_are_the_kernel_s(job, period, busy):
     assert {s["frames"][0].rpartition(".")[2] for s in asleep} <= {"part", "hot_inner"}
 
 
-@pytest.mark.timeout(120)
-def test_accounts_of_lines_are_the_time_that_they_take(job):
-    j = job()
-    define_in(j, """
+LINES = """
+import random
 spent = [0.0, 0.0]
-def one(): return sum(range(3000))
-def three(): return sum(range(9000))
+sizes = [random.randrange(500, 5500) for _ in range(997)] if {varied} else [3000]
+def one(n): return sum(range(n))
+def three(n): return sum(range(3 * n))
 def both():
     while True:
-        at = time.thread_time()
-        one()
-        between = time.thread_time()
-        three()
-        spent[0] += between - at
-        spent[1] += time.thread_time() - between
-""")
+        for n in sizes:
+            at = time.thread_time()
+            one(n)
+            between = time.thread_time()
+            three(n)
+            spent[0] += between - at
+            spent[1] += time.thread_time() - between
+"""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("varied", [True, False])
+def test_accounts_of_lines_are_the_time_that_they_take(job, varied):
+    """Also of a loop that takes the same time each round: it drifts so slowly through the scheduler's ticks that samples near each other
+    show the same line. They are right in the mean, but scatter as a quarter as many would."""
+    j = job()
+    define_in(j, LINES.format(varied=varied))
     j.do("spawn('both', both)")
-    before = j.do("list(spent)")
-    samples, _ = account(j, "both", SECONDS, 200)
-    after = j.do("list(spent)")
-    # where others have the processor, the line that waits for it has samples for all that time
-    counts = [sum(s["frames"][0] == name for s in samples if s["on_cpu"] == 1 and not s["torn"]) for name in ("one", "three")]
-    true = (after[0] - before[0]) / (sum(after) - sum(before))
-    assert sum(counts) > 100
-    # of 1,200 samples the deviation is 1.3 %, of 6,000 0.6 %
-    assert abs(counts[0] / sum(counts) - true) < (0.01 if LONG else 0.05), (counts, true)
+    errors = []
+    for _ in range(5 if LONG else 1):
+        before = j.do("list(spent)")
+        samples, _ = account(j, "both", SECONDS, 200)
+        after = j.do("list(spent)")
+        # where others have the processor, the line that waits for it has samples for all that time
+        counts = [sum(s["frames"][0] == name for s in samples if s["on_cpu"] == 1 and not s["torn"]) for name in ("one", "three")]
+        assert sum(counts) > 100
+        errors.append(counts[0] / sum(counts) - (after[0] - before[0]) / (sum(after) - sum(before)))
+    # the deviation of 1,200 samples is 1.3 %, of 6,000 0.6 %: one of fourteen such is off by more than 1 %
+    assert abs(statistics.median(errors)) < (0.05 if not LONG else 0.01 if varied else 0.02), errors
+    assert abs(statistics.mean(errors)) < (0.05 if not LONG else 0.008 if varied else 0.016), errors
 
 
 @pytest.fixture
