@@ -30,7 +30,8 @@ def begun(j, data_dir, table="python.samples", rows=20):
     """The job's folder, once a table has so many rows."""
     def look():
         folder = folder_of(data_dir, j.pid)
-        return folder if folder and len(ring_file.read(folder, table)) >= rows else None
+        there = folder and os.path.exists(os.path.join(folder, table + ".ring"))  # the folder is made before its files
+        return folder if there and len(ring_file.read(folder, table)) >= rows else None
     return wait_until(look, timeout=60, what=f"{rows} rows of {table}", interval=0.1)
 
 
