@@ -41,7 +41,7 @@
 #define CLUSTER_VERDICT_FIND_NS (3 * CLOCK_NS_PER_S)
 #define CLUSTER_VERDICT_FIND_MAX_NS (30 * CLOCK_NS_PER_S)
 /* For ranks to be started again, by a launcher that lives; and where that is not known. */
-#define CLUSTER_VERDICT_GONE_NS (60 * CLOCK_NS_PER_S)
+#define CLUSTER_VERDICT_GONE_NS (30 * CLOCK_NS_PER_S)
 #define CLUSTER_VERDICT_GONE_THERE_NS (12 * CLOCK_NS_PER_S)
 
 struct cluster_verdict_options {

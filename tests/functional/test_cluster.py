@@ -210,7 +210,7 @@ def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
             new = [claim(rank, 2, TORCHELASTIC_RESTART_COUNT="1") for rank in range(2)]
             for one in old:
                 os.kill(one.pid, signal.SIGKILL)
-            wait_until(lambda: not any(os.path.exists(f"/proc/{one.pid}/maps") for one in old), 30, "the end of the old ranks")
+            wait_until(lambda: not any(one.alive() for one in old), 30, "the end of the old ranks")
             for one in new:
                 os.kill(one.pid, signal.SIGSTOP)
             for line in watcher.stdout:
