@@ -665,6 +665,22 @@ static void test_random_gpus(void **state) {
     assert_true(suspects > 20);
 }
 
+/* One of which there is no news is not known to stand still, whatever was known of it before; and of one reading no
+ * time that it has worked in is known. */
+static void test_no_news(void **state) {
+    (void)state;
+    begin(5);
+    ranks[5].now = ranks[5].before = NULL;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 5 UNKNOWN 0");
+    assert_non_null(strstr(text, "could not be read"));
+    assert_null(strstr(text, "has not moved"));
+    assert_string_equal(witness("kernel"), "5: it could not be read");
+    begin(5);
+    ranks[5].before = NULL;
+    judge(NULL);
+    assert_string_equal(witness("kernel"), "5: state S, has not run for 30.0 s");
+}
+
 /* ---- what NCCL knows ---- */
 
 static void test_ras(void **state) {
@@ -752,6 +768,25 @@ int main(void) {
         cmocka_unit_test(test_busy_waiting),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_blocked),         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_random_gpus),     cmocka_unit_test(test_ras),
+        cmocka_unit_test(test_moving),
+        cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_not_long_enough),
+        cmocka_unit_test(test_works),
+        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_young),
+        cmocka_unit_test(test_by_stacks),
+        cmocka_unit_test(test_busy_waiting),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_random_gpus),
+        cmocka_unit_test(test_no_news),
+        cmocka_unit_test(test_ras),
         cmocka_unit_test(test_random_ras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -729,11 +729,12 @@ static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
                                                                     : "its agent could not read them");
     if (rc != 0)
         return rc;
-    double apart_s = r->before ? s->at_s - r->before->state.at_s : 0;
-    return fleet_verdict_prove(
-        v, r->rank, "kernel", "state %c%s%.40s, %.0f ms of CPU in %.1f s, has not run for %.1f s", s->state,
-        s->wchan[0] ? " in " : "", s->wchan,
-        r->before ? fleet_grown(r->before->state.cpu_ns, s->cpu_ns) / 1e6 : 0, apart_s, fleet_still_s(r));
+    char cpu[64] = "";
+    if (r->before)
+        snprintf(cpu, sizeof cpu, ", %.0f ms of CPU in %.1f s",
+                 fleet_grown(r->before->state.cpu_ns, s->cpu_ns) / 1e6, s->at_s - r->before->state.at_s);
+    return fleet_verdict_prove(v, r->rank, "kernel", "state %c%s%.40s%s, has not run for %.1f s", s->state,
+                               s->wchan[0] ? " in " : "", s->wchan, cpu, fleet_still_s(r));
 }
 
 /* One that waits, as an example. */
@@ -834,7 +835,7 @@ static void fleet_put_clause(const struct fleet_work *w, const struct fleet_verd
     fleet_put_cause(v, r, out);
     if (moved)
         strbuf_adds(out, ", and moves");
-    else if (v->cause != FLEET_CAUSE_DEAD && still_s >= 1)
+    else if (v->cause != FLEET_CAUSE_DEAD && fleet_state(r) && still_s >= 1)
         strbuf_addf(out, ", has not moved for %.0f s", still_s);
 }
 

@@ -190,6 +190,15 @@ static bool fleet_watch_has_progress(const struct rank_reading *before, const st
     return false;
 }
 
+/* Something is known by it: a host that gives no news leaves it as it was made. */
+static bool fleet_watch_is_read(const struct rank_reading *r) { return r->state.at_s > 0 || r->state.gone; }
+
+/* What a rank has done while nobody saw it is not known: it is watched from the beginning again. */
+static void fleet_watch_forget_one(struct fleet_watch *w, size_t i) {
+    w->watched[i].moved_s = w->watched[i].ran_s = w->watched[i].borrowed_s = w->watched[i].stood_s = NAN;
+    w->ranks[i].still_s = w->ranks[i].waits_s = w->ranks[i].stands_s = NAN;
+}
+
 /* Since when a rank has not moved, and its thread has not run. What the loading of an agent makes it
  * run does not count, if it stands where it stood. */
 static void fleet_watch_remember_one(struct fleet_watch *w, size_t i, const struct rank_reading *before,
@@ -239,7 +248,10 @@ static void fleet_watch_remember(struct fleet_watch *w) {
         counted = w->rounds[i].counters ? &w->rounds[i] : NULL;
     for (size_t i = 0; i < w->n; i++) {
         fleet_watch_compare_groups(counted ? &counted->readings[i] : NULL, &w->rounds[0].readings[i]);
-        fleet_watch_remember_one(w, i, before ? &before->readings[i] : NULL, now->at_s);
+        if (fleet_watch_is_read(&now->readings[i]))
+            fleet_watch_remember_one(w, i, before ? &before->readings[i] : NULL, now->at_s);
+        else
+            fleet_watch_forget_one(w, i);
         progress |= before && fleet_watch_has_progress(&before->readings[i], &now->readings[i]);
     }
     w->attached = false;
@@ -251,7 +263,8 @@ static void fleet_watch_remember(struct fleet_watch *w) {
 }
 
 /* The reading with which the newest is compared: the youngest that is old enough, with counters if
- * the newest has them; or else the oldest of these. */
+ * the newest has them; or else the oldest of these. A rank that was not read in one of them has none there:
+ * what a reading has that never came is not true of the rank. */
 static void fleet_watch_pair(struct fleet_watch *w) {
     const struct fleet_round *now = &w->rounds[0], *before = NULL;
     for (size_t i = 1; i < w->n_rounds; i++) {
@@ -262,8 +275,9 @@ static void fleet_watch_pair(struct fleet_watch *w) {
             break;
     }
     for (size_t i = 0; i < w->n; i++) {
-        w->ranks[i].now = &now->readings[i];
-        w->ranks[i].before = before ? &before->readings[i] : NULL;
+        const struct rank_reading *old = before ? &before->readings[i] : NULL;
+        w->ranks[i].now = fleet_watch_is_read(&now->readings[i]) ? &now->readings[i] : NULL;
+        w->ranks[i].before = old && old->state.at_s > 0 ? old : NULL;
     }
 }
 
