@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "client/fleet/fleet_open.h"
+#include "client/fleet/fleet_text.h"
 #include "client/fleet/watch_there.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -989,6 +990,82 @@ static void test_crowd(void **state) {
     fleet_hosts_fini(&hs);
 }
 
+/* ---- times that cannot be ---- */
+
+/* Two hosts of a rank each, the first of which is honest: its stack is 10 s old, its step 2 s. */
+static void say_times(struct fleet_hosts *hs, struct report_rank *rows, double now, double claimed) {
+    assert_int_equal(fleet_hosts_init(hs, 2), 0);
+    for (int i = 0; i < 2; i++) {
+        rows[i] = rank_row(i, "S");
+        rows[i].taken_at = i ? claimed : now;
+        rows[i].since = rows[i].taken_at - 10;
+        rows[i].step_at = rows[i].taken_at - 2;
+        snprintf(hs->items[i].host, sizeof hs->items[i].host, "gpu%d", i);
+        hs->items[i].has_job = true;
+        hs->items[i].ranks = &rows[i];
+        hs->items[i].n_ranks = 1;
+        hs->items[i].ahead_ms = 0;
+        hs->items[i].error_ms = 3;
+    }
+}
+
+/* A host whose times have not come yet, or are none, has none; the ages of the others are what they are. */
+static void test_times_to_come(void **state) {
+    const double lies[] = {1e9, 1e300, INFINITY, -1e300, 60};
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct fleet_hosts hs;
+        struct report_rank rows[2];
+        double now = clock_epoch_s();
+        say_times(&hs, rows, now, now + lies[i]);
+        fleet_hosts_build(&hs, true);
+        assert_true(hs.fleet.taken_at == now);
+        assert_true(fabs(fleet_age_s(&hs.fleet, hs.fleet.ranks[0].since) - 10) < 1e-3);
+        assert_true(isnan(hs.fleet.ranks[1].taken_at) && isnan(hs.fleet.ranks[1].since) &&
+                    isnan(hs.fleet.ranks[1].step_at));
+        /* nobody has a time */
+        hs.items[0].n_ranks = 0;
+        fleet_hosts_build(&hs, true);
+        assert_true(isnan(hs.fleet.taken_at));
+        struct strbuf text;
+        strbuf_init(&text, 0);
+        fleet_put_tree(&hs.fleet, 80, &text);
+        assert_null(strstr(strbuf_str(&text), ", at "));
+        strbuf_fini(&text);
+        fleet_hosts_fini(&hs);
+    }
+}
+
+/* What a clock may be off is allowed, however slowly it is answered not more than 3 s; and of a database the moment
+ * that is shown counts. */
+static void test_times_within_the_error(void **state) {
+    struct fleet_hosts hs;
+    struct report_rank rows[2];
+    double now = clock_epoch_s();
+    (void)state;
+    say_times(&hs, rows, now, now + 2);
+    fleet_hosts_build(&hs, true);
+    assert_true(isnan(hs.fleet.ranks[1].taken_at));
+    hs.items[1].error_ms = 15e3;
+    fleet_hosts_build(&hs, true);
+    assert_true(hs.fleet.ranks[1].taken_at == now + 2);
+    assert_true(hs.fleet.taken_at == now + 2);
+    /* its clock is ahead by an hour, which is known */
+    rows[1].taken_at = now + 3600;
+    hs.items[1].ahead_ms = 3600e3;
+    fleet_hosts_build(&hs, true);
+    assert_true(fabs(hs.fleet.ranks[1].taken_at - now) < 1e-3);
+    fleet_hosts_fini(&hs);
+    say_times(&hs, rows, 1000, 1004);
+    hs.latest = 1005;
+    fleet_hosts_build(&hs, true);
+    assert_true(hs.fleet.taken_at == 1004);
+    rows[1].taken_at = 1010;
+    fleet_hosts_build(&hs, true);
+    assert_true(hs.fleet.taken_at == 1000);
+    fleet_hosts_fini(&hs);
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
@@ -1004,6 +1081,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_claims),        cmocka_unit_test(test_lost_job),
         cmocka_unit_test(test_other_job),     cmocka_unit_test(test_words),
         cmocka_unit_test(test_forged_stacks),
+        cmocka_unit_test(test_silence),       cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round),  cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_claims),        cmocka_unit_test(test_other_job),
+        cmocka_unit_test(test_words),         cmocka_unit_test(test_forged_stacks),
+        cmocka_unit_test(test_times_to_come), cmocka_unit_test(test_times_within_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

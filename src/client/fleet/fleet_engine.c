@@ -773,6 +773,7 @@ static void engine_apply(struct fleet_engine *g, struct engine_batch *b) {
     for (size_t i = 0; i < b->n_times; i++)
         fleet_hosts_add_time(&g->source.hosts, b->times[i].host, &b->times[i].row);
     engine_judge_silence(g, b->at);
+    g->source.hosts.latest = b->at + ENGINE_AHEAD_S; /* none that is later was read */
     engine_build(g, true);
     if (engine_lacks_stacks(g, b)) {
         work_lock(&g->work);

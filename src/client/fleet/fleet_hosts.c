@@ -12,9 +12,11 @@
 #include "client/fleet/pace.h"
 
 #define HOSTS_STACKS_MAX 8192 /* kept; then those that no rank has are forgotten */
+#define HOSTS_LATER_S 1.0     /* than now may be what a host says, beside the error of its clock, */
+#define HOSTS_ERROR_S 2.0     /* which is this at most: one that answers slowly could have any */
 
 int fleet_hosts_init(struct fleet_hosts *hs, size_t n) {
-    *hs = (struct fleet_hosts){.n = 0};
+    *hs = (struct fleet_hosts){.latest = NAN};
     hs->fleet.taken_at = NAN;
     hs->pace = pace_new();
     if (!hs->pace)
@@ -47,7 +49,7 @@ void fleet_hosts_fini(struct fleet_hosts *hs) {
     free(hs->owners);
     free(hs->items);
     pace_free(hs->pace);
-    *hs = (struct fleet_hosts){.n = 0};
+    *hs = (struct fleet_hosts){.latest = NAN};
     hs->fleet.taken_at = NAN;
 }
 
@@ -241,17 +243,25 @@ static struct fleet_node hosts_node(const struct fleet_host *h) {
                                                       : NULL};
 }
 
-/* The times of a row by the clock of this host, as far as the other's is known. */
-static void hosts_correct_clock(const struct fleet_host *h, struct report_rank *row) {
-    if (isnan(h->ahead_ms))
-        return;
-    row->taken_at -= h->ahead_ms / 1e3;
-    row->since -= h->ahead_ms / 1e3;
-    row->step_at -= h->ahead_ms / 1e3;
+static double hosts_correct_time(double at, double ahead_s, double latest) {
+    at -= ahead_s;
+    return at >= 0 && at <= latest ? at : NAN;
+}
+
+/* The times of a row by the clock of this host, as far as the other's is known. A time that has not come yet is
+ * unknown: the newest one is that from which the ages of all ranks count, so that one host could make all others
+ * old. */
+static void hosts_correct_clock(const struct fleet_host *h, double latest, struct report_rank *row) {
+    double ahead_s = isnan(h->ahead_ms) ? 0 : h->ahead_ms / 1e3;
+    latest += fmin(h->error_ms / 1e3, HOSTS_ERROR_S);
+    row->taken_at = hosts_correct_time(row->taken_at, ahead_s, latest);
+    row->since = hosts_correct_time(row->since, ahead_s, latest);
+    row->step_at = hosts_correct_time(row->step_at, ahead_s, latest);
 }
 
 void fleet_hosts_build(struct fleet_hosts *hs, bool round) {
     size_t n = 0, at = 0, n_claims = 0;
+    double latest = isnan(hs->latest) ? clock_epoch_s() + HOSTS_LATER_S : hs->latest;
     for (size_t i = 0; i < hs->n; i++)
         n += hs->items[i].n_ranks;
     struct fleet_report *reports = calloc(n + 1, sizeof *reports);
@@ -270,7 +280,7 @@ void fleet_hosts_build(struct fleet_hosts *hs, bool round) {
                                                          : fleet_hosts_find_stack(hs, h->stacks, row->stack),
                     .is_silent = h->is_silent,
                     .silent_s = h->silent_s};
-                hosts_correct_clock(h, &reports[at].row);
+                hosts_correct_clock(h, latest, &reports[at].row);
                 if (row->rank >= 0 && row->rank < RANK_SET_LIMIT)
                     claims[n_claims++] =
                         (struct hosts_claim){.rank = (int32_t)row->rank,

@@ -42,6 +42,7 @@ struct fleet_hosts {
     struct fleet_host *items;
     size_t n, cap;
     uint64_t built_ns; /* when the fleet was made, on the monotonic clock */
+    double latest;     /* no time of a rank can be later; NAN: now, by the clock of this host */
     uint16_t *owners;  /* of RANK_SET_LIMIT ranks: number of the host that has it, from 1; NULL: one host */
     struct fleet_stack **stacks;
     size_t n_stacks, cap_stacks;
