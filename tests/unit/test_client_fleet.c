@@ -142,6 +142,53 @@ static void test_build(void **state) {
     fleet_fini(&f);
 }
 
+/* Ranks of hosts that do not answer are in no class: nobody has sampled them. They are lines of their own, a host each. */
+static void test_silent_are_not_sampled(void **state) {
+    (void)state;
+    struct model_frame frame = {.func = "f", .file = "/job/a.py", .line = 1},
+                       other_frame = {.func = "g", .file = "/job/a.py", .line = 2};
+    struct fleet_stack stack = {.id = 1, .frames = &frame, .n_frames = 1},
+                       other = {.id = 2, .frames = &other_frame, .n_frames = 1};
+    struct fleet_node nodes[3] = {{.host = "a"}, {.host = "b"}, {.host = "c"}};
+    struct fleet_report reports[8];
+    struct fleet f = {.taken_at = NAN};
+    struct stack_counts *counts = stack_counts_new();
+    struct strbuf text;
+    for (int i = 0; i < 3; i++)
+        report_clear(&REPORT_TABLE_JOB, &nodes[i].job);
+    for (int i = 0; i < 8; i++)
+        reports[i] = (struct fleet_report){.row = rank_row(i, "S"),
+                                           .node = i < 3   ? 0
+                                                   : i < 6 ? 1
+                                                           : 2,
+                                           .stack = i == 2 ? &other : &stack};
+    for (int i = 3; i < 8; i++) {
+        reports[i].is_silent = true;
+        reports[i].silent_s = i < 6 ? 60 : 9;
+    }
+    assert_int_equal(fleet_build(&f, nodes, 3, reports, 8), 0);
+    assert_int_equal(f.stacks.n_classes, 2);
+    assert_int_equal(f.stacks.nodes[STACK_CLASSES_ROOT].n, 3);
+    assert_true(f.classes[f.ranks[0].class_number].is_majority);
+    assert_true(f.classes[f.ranks[0].class_number].since == 91);
+    for (int i = 3; i < 8; i++) {
+        assert_int_equal(f.ranks[i].class_number, STACK_CLASSES_NONE);
+        assert_int_equal(f.ranks[i].state, FLEET_UNKNOWN);
+        assert_string_equal(f.ranks[i].at->func, "f"); /* where it was is known */
+    }
+    strbuf_init(&text, 0);
+    fleet_put_tree(&f, 0, &text);
+    if (!strstr(strbuf_str(&text), "     3  3-5                      (no news from its host for 60 s)\n") ||
+        !strstr(strbuf_str(&text), "     2  6-7                      (no news from its host for 9 s)\n"))
+        fail_msg("%s", strbuf_str(&text));
+    strbuf_fini(&text);
+    assert_non_null(counts);
+    assert_int_equal(fleet_count_stacks(&f, counts), 0);
+    assert_int_equal(stack_counts_get_totals(counts)->samples, 3);
+    stack_counts_free(counts);
+    fleet_fini(&f);
+}
+
 /* ---- relays ---- */
 
 /* What a relay does; it is a child, which knows it by this. */
@@ -1087,6 +1134,25 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_claims),        cmocka_unit_test(test_other_job),
         cmocka_unit_test(test_words),         cmocka_unit_test(test_forged_stacks),
         cmocka_unit_test(test_times_to_come), cmocka_unit_test(test_times_within_the_error),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),
+        cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),
+        cmocka_unit_test(test_states_of_liars),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round),
+        cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_other_job),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_forged_stacks),
+        cmocka_unit_test(test_silent_are_not_sampled),
+        cmocka_unit_test(test_times_to_come),
+        cmocka_unit_test(test_times_within_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,8 +148,10 @@ static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
         r[412].row.gc = 1;
         r[705].row.state = "X";
         r[705].stack = NULL;
-        for (size_t i = 560; i < 568; i++)
+        for (size_t i = 560; i < 568; i++) {
             r[i].is_silent = true;
+            r[i].silent_s = 12;
+        }
         break;
     case JOB_FIXTURE_BARE:
         for (size_t i = 0; i < n; i++) {

@@ -115,6 +115,7 @@ static struct fleet_rank fleet_rank_of(struct fleet *f, const struct fleet_repor
         .local_rank = r->local_rank >= 0 && r->local_rank < RANK_SET_LIMIT ? (int32_t)r->local_rank : -1,
         .node = report->node,
         .is_second = report->is_second,
+        .is_silent = report->is_silent,
         .pid = r->pid > 0 && r->pid <= INT32_MAX ? (pid_t)r->pid : 0,
         .state = fleet_state_of(report),
         .taken_at = r->taken_at,
@@ -238,6 +239,11 @@ static void fleet_put_missing(struct fleet *f) {
     qsort(f->ranks, f->n_ranks, sizeof *f->ranks, fleet_compare_ranks);
 }
 
+/* Its stack is one that was sampled with those of the others. */
+static bool fleet_has_sample(const struct fleet_rank *r) {
+    return r->stack && r->state != FLEET_GONE && !r->is_silent;
+}
+
 /* The classes of the ranks with a stack. 0, or -1 without memory. */
 static int fleet_put_classes(struct fleet *f) {
     struct rank_stack *list = arena_calloc(&f->arena, f->n_ranks + 1, sizeof *list);
@@ -246,7 +252,7 @@ static int fleet_put_classes(struct fleet *f) {
     if (!list || !from)
         return -1;
     for (size_t i = 0; i < f->n_ranks; i++)
-        if (f->ranks[i].stack && f->ranks[i].state != FLEET_GONE) {
+        if (fleet_has_sample(&f->ranks[i])) {
             list[n] =
                 (struct rank_stack){f->ranks[i].rank, f->ranks[i].stack->frames, f->ranks[i].stack->n_frames};
             from[n++] = &f->ranks[i];

@@ -69,6 +69,7 @@ struct fleet_rank {
     int32_t rank, local_rank; /* local_rank -1 unknown */
     uint32_t node;            /* of `nodes` */
     bool is_second;           /* another host has it; only while it is made */
+    bool is_silent;           /* its host does not answer: what is known of it is of an earlier time */
     pid_t pid;                /* 0: it is missing */
     enum fleet_state state;
     double taken_at; /* seconds since the epoch; NAN never */
@@ -90,7 +91,7 @@ struct fleet_rank {
     const struct fleet_stack *stack; /* NULL unknown */
     /* where it is: the innermost frame of the job's own code, without one its innermost; NULL unknown */
     const struct model_frame *at;
-    uint32_t class_number; /* of `classes`; STACK_CLASSES_NONE: its stack is unknown */
+    uint32_t class_number; /* of `classes`; STACK_CLASSES_NONE: its stack is unknown, or old */
     const char *note;      /* NULL none */
 };
 
@@ -121,7 +122,7 @@ struct fleet {
     struct fleet_rank *ranks; /* by rank; missing ones, too */
     size_t n_ranks;
     struct rank_set present, missing, elsewhere;
-    struct stack_classes stacks; /* of the ranks whose stack is known */
+    struct stack_classes stacks; /* of the ranks whose stack is known, on hosts that answer */
     struct fleet_class *classes; /* for each of stacks.n_classes */
     const char *note;            /* what is left out, and why; NULL nothing */
     /* by role and step; and what was judged of the roles (pace.h) */

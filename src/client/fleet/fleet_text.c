@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 #define FLEET_TEXT_RANGES 8 /* of a set of ranks in a line */
 #define FLEET_TEXT_RANKS 16 /* columns of it */
 #define FLEET_TEXT_LINE 4096
+#define FLEET_TEXT_ANSWER UINT32_MAX /* in place of a host: all that answer */
 
 static void fleet_put_call(const struct stack_node *s, bool first, struct strbuf *out) {
     const char *dot = strrchr(s->func, '.');
@@ -95,29 +97,47 @@ static void fleet_put_branches(const struct fleet *f, int width, struct strbuf *
     strbuf_fini(&calls);
 }
 
-/* Ranks without a stack, by what is known of them: they are a class of their own, never left out. */
-static void fleet_put_others(const struct fleet *f, int width, struct strbuf *out) {
-    for (int state = 0; state < FLEET_STATE_COUNT; state++) {
-        struct rank_set ranks = {.n = 0};
-        char what[512];
-        const char *note = NULL;
-        double since = NAN;
-        uint32_t n = 0;
-        for (size_t i = 0; i < f->n_ranks; i++) {
-            const struct fleet_rank *r = &f->ranks[i];
-            if (r->class_number != STACK_CLASSES_NONE || (int)r->state != state)
-                continue;
-            rank_set_add(&ranks, r->rank, r->rank);
+/* A line of the ranks in that state, without a stack: of the host, if it is silent, or of those that answer. */
+static void fleet_put_other(const struct fleet *f, enum fleet_state state, uint32_t silent, int width,
+                            struct strbuf *out) {
+    struct rank_set ranks = {.n = 0};
+    char what[512];
+    const char *note = NULL;
+    double since = NAN;
+    uint32_t n = 0;
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        const struct fleet_rank *r = &f->ranks[i];
+        if (r->class_number != STACK_CLASSES_NONE || r->state != state ||
+            (r->is_silent ? r->node : FLEET_TEXT_ANSWER) != silent)
+            continue;
+        rank_set_add(&ranks, r->rank, r->rank);
+        /* nobody has seen since when it does what it does now */
+        if (!r->is_silent)
             since = r->since > since || isnan(since) ? r->since : since;
-            note = note ? note : r->note;
-            n++;
-        }
-        snprintf(what, sizeof what, "(%s%s%s)", fleet_state_word((enum fleet_state)state), note ? ": " : "",
-                 note ? note : "");
-        if (n > 0)
-            fleet_put_line(n, &ranks, fleet_age_s(f, since), 0, what, width, out);
-        rank_set_fini(&ranks);
+        note = note ? note : r->note;
+        n++;
     }
+    if (silent != FLEET_TEXT_ANSWER && note)
+        snprintf(what, sizeof what, "(%s)", note);
+    else
+        snprintf(what, sizeof what, "(%s%s%s)", fleet_state_word(state), note ? ": " : "", note ? note : "");
+    if (n > 0)
+        fleet_put_line(n, &ranks, fleet_age_s(f, since), 0, what, width, out);
+    rank_set_fini(&ranks);
+}
+
+/* Ranks without a stack, by what is known of them: they are a class of their own, never left out. Those of a host
+ * without news are a line for each host. */
+static void fleet_put_others(const struct fleet *f, int width, struct strbuf *out) {
+    bool *silent = calloc(f->n_nodes + 1, sizeof *silent);
+    for (int state = 0; state < FLEET_STATE_COUNT; state++)
+        fleet_put_other(f, (enum fleet_state)state, FLEET_TEXT_ANSWER, width, out);
+    for (size_t i = 0; silent && i < f->n_ranks; i++)
+        silent[f->ranks[i].node] |= f->ranks[i].is_silent;
+    for (uint32_t i = 0; silent && i < f->n_nodes; i++)
+        if (silent[i])
+            fleet_put_other(f, FLEET_UNKNOWN, i, width, out);
+    free(silent);
 }
 
 void fleet_put_tree(const struct fleet *f, int width, struct strbuf *out) {
