@@ -56,7 +56,7 @@ static int stacks_put_flame(const struct fleet *f, const struct stack_counts *co
                             double elapsed_s, struct strbuf *out, struct err *e) {
     const struct export_format *form = export_find(format, e);
     const struct export_request request = {.format = format, .unit = EXPORT_SAMPLES};
-    const struct model_target target = {.host = f->nodes[0].host,
+    const struct model_target target = {.host = f->n_nodes ? f->nodes[0].host : NULL,
                                         .cmdline = f->job,
                                         .rank = MODEL_UNKNOWN,
                                         .started_at = NAN,

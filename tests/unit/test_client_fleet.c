@@ -1113,6 +1113,36 @@ static void test_times_within_the_error(void **state) {
     fleet_hosts_fini(&hs);
 }
 
+/* ---- without memory ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+static void test_no_memory(void **state) {
+    (void)state;
+    skip(); /* it ends a program that asks for too much */
+}
+#else
+/* More ranks than there can be memory for: whoever calls frees the texts of the fleet before, which is gone. */
+static void test_no_memory(void **state) {
+    struct fleet_hosts hs;
+    struct report_rank rows[2];
+    (void)state;
+    say_times(&hs, rows, 1000, 1000);
+    rows[0].note = "a text";
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(hs.fleet.n_ranks, 2);
+    hs.items[1].n_ranks = SIZE_MAX / sizeof(struct fleet_report);
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(hs.fleet.n_ranks, 0);
+    assert_int_equal(hs.fleet.n_nodes, 0);
+    assert_int_equal(hs.fleet.round, 1);
+    hs.items[1].n_ranks = 1;
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(hs.fleet.n_ranks, 2);
+    assert_int_equal(hs.fleet.round, 2);
+    fleet_hosts_fini(&hs);
+}
+#endif
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
@@ -1151,6 +1181,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_forged_stacks),
         cmocka_unit_test(test_silent_are_not_sampled),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_times_to_come),
         cmocka_unit_test(test_times_within_the_error),
     };

@@ -259,6 +259,13 @@ static void hosts_correct_clock(const struct fleet_host *h, double latest, struc
     row->step_at = hosts_correct_time(row->step_at, ahead_s, latest);
 }
 
+/* Without memory for another one: what it was made of is freed next. */
+static void hosts_empty_fleet(struct fleet_hosts *hs) {
+    uint64_t rounds = hs->fleet.round;
+    fleet_fini(&hs->fleet);
+    hs->fleet.round = rounds;
+}
+
 void fleet_hosts_build(struct fleet_hosts *hs, bool round) {
     size_t n = 0, at = 0, n_claims = 0;
     double latest = isnan(hs->latest) ? clock_epoch_s() + HOSTS_LATER_S : hs->latest;
@@ -299,7 +306,8 @@ void fleet_hosts_build(struct fleet_hosts *hs, bool round) {
             hs->fleet.round += round;
             pace_put(hs->pace, &hs->fleet);
         }
-    }
+    } else
+        hosts_empty_fleet(hs);
     hs->built_ns = clock_mono_ns();
     free(reports);
     free(nodes);
