@@ -54,6 +54,8 @@ static double add_job(struct pace *p, double began, int (*slow)(int step)) {
 static struct fleet fleet;
 static struct fleet_verdicts verdicts;
 
+static size_t n_known = RANKS; /* in the fleet */
+
 /* What is judged at that time; the last rank has process `pid`. */
 static void judge(struct pace *p, double at, int64_t pid, double error_ms) {
     const struct fleet_node nodes[] = {
@@ -69,7 +71,7 @@ static void judge(struct pace *p, double at, int64_t pid, double error_ms) {
         reports[r].row.taken_at = at;
     }
     fleet_verdicts_fini(&verdicts);
-    assert_int_equal(fleet_build(&fleet, nodes, 2, reports, RANKS), 0);
+    assert_int_equal(fleet_build(&fleet, nodes, 2, reports, n_known), 0);
     pace_put(p, &fleet);
     verdicts = (struct fleet_verdicts){.n = 0};
     assert_int_equal(pace_put_verdicts(&fleet, &verdicts), 0);
@@ -205,11 +207,74 @@ static void a_clock_is_set_back(void **state) {
     pace_free(p);
 }
 
+/* The history of a host's ranks comes before its first round is complete, and once: meanwhile the fleet is made
+ * without them. */
+static void a_history_waits_for_its_rank(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    double at = add_job(p, 1e9, is_last_rank);
+    n_known = RANKS - 1;
+    for (int i = 0; i < 3; i++)
+        judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.ranks[0].role, 0);
+    for (size_t i = 0; i < verdicts.n; i++)
+        assert_int_equal(verdicts.items[i].ranks.n, 0); /* the slow one is not one of them */
+    n_known = RANKS;
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    assert_string_equal(verdicts.items[0].brief, "STRAGGLER RANK 2");
+    assert_int_equal(fleet.n_fan, STEPS);
+    assert_int_equal(fleet.fan[STEPS - 1].n, RANKS);
+    /* once it was there it is forgotten as soon as it is gone */
+    n_known = RANKS - 1;
+    judge(p, at + 1, 102, 0.5);
+    n_known = RANKS;
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.ranks[2].role, -1);
+    pace_free(p);
+}
+
+#define MADE_UP 20000 /* more than are kept */
+
+static void make_up_ranks(struct pace *p, int64_t pid) {
+    for (int i = 0; i < MADE_UP; i++) {
+        struct report_time row;
+        report_clear(&REPORT_TABLE_TIME, &row);
+        row.rank = i % 1000;
+        row.pid = pid + i;
+        row.seq = row.step = 1;
+        row.at = 1e9;
+        row.ms = 10;
+        pace_add(p, 1, &row);
+    }
+}
+
+/* A host that makes up ranks takes neither their room nor a part of their history from those that there are. */
+static void ranks_that_are_made_up(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    make_up_ranks(p, 1000);
+    double at = add_job(p, 1e9, is_last_rank);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.n_fan, STEPS);
+    assert_int_equal(fleet.fan[STEPS - 1].n, RANKS);
+    make_up_ranks(p, 100000);
+    first_row = STEPS;
+    at = add_job(p, at, is_last_rank);
+    first_row = 0;
+    judge(p, at + 1, 102, 0.5);
+    assert_true(fleet.n_fan >= STEPS);
+    assert_int_equal(verdicts.n, 1);
+    assert_string_equal(verdicts.items[0].brief, "STRAGGLER RANK 2");
+    pace_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_rank_is_named),      cmocka_unit_test(rows_are_taken_once),
         cmocka_unit_test(an_imbalance_has_no_ranks), cmocka_unit_test(others_without_work),
-        cmocka_unit_test(a_clock_is_set_back),
+        cmocka_unit_test(a_clock_is_set_back),       cmocka_unit_test(a_history_waits_for_its_rank),
+        cmocka_unit_test(ranks_that_are_made_up),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     fleet_verdicts_fini(&verdicts);

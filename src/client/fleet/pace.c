@@ -14,6 +14,7 @@
 #include "client/fleet/straggler.h"
 
 #define PACE_RANKS 16384
+#define PACE_NEW_NS (10 * CLOCK_NS_PER_S)   /* for which rows of a rank wait for it */
 #define PACE_STEPS 512                      /* of a rank that are kept; twice as many at times, */
 #define PACE_STEPS_LEAST 64                 /* with many ranks, */
 #define PACE_STEPS_ALL (640 * 1024)         /* and of all ranks together */
@@ -47,12 +48,16 @@ struct pace_rank {
     /* as it was judged */
     bool is_judged;
     struct straggler_rank result;
-    bool is_used;
+    bool is_used;  /* it is in the newest fleet, */
+    bool was_used; /* or was in one */
+    uint64_t made_ns;
 };
 
 struct pace {
     struct pace_rank *ranks;
     size_t n, cap;
+    size_t n_new;        /* that were in no fleet yet */
+    bool is_dropped;     /* those, since the last fleet: there were too many */
     struct table by_key; /* numbers of `ranks` */
     char ops[PACE_OPS][PACE_OP];
     uint32_t n_ops;
@@ -102,16 +107,49 @@ static struct pace_rank *pace_find(struct pace *p, uint32_t node, int32_t rank, 
     return NULL;
 }
 
+static bool pace_was_used(const struct pace_rank *r) { return r->was_used; }
+
+/* Forget the ranks that are not to be kept. */
+static void pace_drop(struct pace *p, bool (*keeps)(const struct pace_rank *r)) {
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (keeps(&p->ranks[i])) {
+            p->ranks[kept++] = p->ranks[i];
+        } else {
+            /* what was judged with it is of another time */
+            p->n_verdicts = p->ranks[i].is_judged ? 0 : p->n_verdicts;
+            p->n_new -= !p->ranks[i].was_used;
+            pace_drop_rank(&p->ranks[i]);
+        }
+    if (kept == p->n)
+        return;
+    p->n = kept;
+    table_clear(&p->by_key);
+    /* there was room for more */
+    for (size_t i = 0; i < kept; i++)
+        table_add(&p->by_key, pace_hash(p->ranks[i].node, p->ranks[i].rank, p->ranks[i].pid), (uint32_t)i);
+}
+
 static struct pace_rank *pace_make(struct pace *p, uint32_t node, int32_t rank, int64_t pid) {
     struct pace_rank *r = pace_find(p, node, rank, pid);
     if (r)
         return r;
+    /* a host that makes ranks up takes no room from those that there are */
+    if (p->n == PACE_RANKS && p->n_new && !p->is_dropped) {
+        p->is_dropped = true;
+        pace_drop(p, pace_was_used);
+    }
     if (p->n == PACE_RANKS || grow_array(&p->ranks, sizeof *p->ranks, p->n + 1, &p->cap) != 0 ||
         table_add(&p->by_key, pace_hash(node, rank, pid), (uint32_t)p->n) != 0)
         return NULL;
     r = &p->ranks[p->n++];
-    *r = (struct pace_rank){
-        .node = node, .rank = rank, .pid = pid, .newest_step = {.seq = -1}, .newest_meeting = {.seq = -1}};
+    *r = (struct pace_rank){.node = node,
+                            .rank = rank,
+                            .pid = pid,
+                            .newest_step = {.seq = -1},
+                            .newest_meeting = {.seq = -1},
+                            .made_ns = clock_mono_ns()};
+    p->n_new++;
     return r;
 }
 
@@ -126,9 +164,11 @@ static bool pace_grow(void *items, size_t size, size_t *n, size_t *cap, size_t m
     return grow_array(items, size, *n + 1, cap) == 0;
 }
 
-/* How many items of a rank are kept, of all that there may be. */
-static size_t pace_share(const struct pace *p, size_t all, size_t least, size_t most) {
-    size_t share = all / p->n;
+/* How many items of a rank are kept, of all that there may be. Ranks that may be made up take nothing from those that
+ * there are. */
+static size_t pace_share(const struct pace *p, const struct pace_rank *r, size_t all, size_t least,
+                         size_t most) {
+    size_t share = all / (r->was_used ? p->n - p->n_new : p->n);
     return share > most ? most : share < least ? least : share;
 }
 
@@ -145,7 +185,7 @@ static bool pace_add_step(const struct pace *p, struct pace_rank *r, const struc
     if (r->n_steps && row->step <= r->steps[r->n_steps - 1].step)
         r->n_steps = 0;
     if (!pace_grow(&r->steps, sizeof *r->steps, &r->n_steps, &r->cap_steps,
-                   pace_share(p, PACE_STEPS_ALL, PACE_STEPS_LEAST, PACE_STEPS)))
+                   pace_share(p, r, PACE_STEPS_ALL, PACE_STEPS_LEAST, PACE_STEPS)))
         return is_set_back;
     r->steps[r->n_steps++] =
         (struct straggler_step){.step = row->step,
@@ -172,7 +212,7 @@ static uint32_t pace_find_op(struct pace *p, const char *op) {
 
 static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct report_time *row) {
     uint32_t op = pace_find_op(p, row->op);
-    size_t most = pace_share(p, PACE_MEETINGS_ALL, PACE_MEETINGS_LEAST, PACE_MEETINGS);
+    size_t most = pace_share(p, r, PACE_MEETINGS_ALL, PACE_MEETINGS_LEAST, PACE_MEETINGS);
     if (op == PACE_OPS || !(row->ms >= 0) ||
         !pace_grow(&r->meetings, sizeof *r->meetings, &r->n_meetings, &r->cap_meetings, most))
         return;
@@ -199,25 +239,10 @@ bool pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
 
 /* ---- judging ---- */
 
-/* Forget the ranks that are not in the fleet. */
-static void pace_drop_unused(struct pace *p) {
-    size_t kept = 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->ranks[i].is_used) {
-            p->ranks[i].is_used = false;
-            p->ranks[kept++] = p->ranks[i];
-        } else {
-            /* what was judged with it is of another time */
-            p->n_verdicts = p->ranks[i].is_judged ? 0 : p->n_verdicts;
-            pace_drop_rank(&p->ranks[i]);
-        }
-    if (kept == p->n)
-        return;
-    p->n = kept;
-    table_clear(&p->by_key);
-    /* there was room for more */
-    for (size_t i = 0; i < kept; i++)
-        table_add(&p->by_key, pace_hash(p->ranks[i].node, p->ranks[i].rank, p->ranks[i].pid), (uint32_t)i);
+/* It is in the fleet; or it may be in the next one: the history of a host's ranks comes before its first round is
+ * complete, and is sent once. */
+static bool pace_is_kept(const struct pace_rank *r) {
+    return r->is_used || (!r->was_used && clock_mono_ns() - r->made_ns < PACE_NEW_NS);
 }
 
 static int pace_compare(const void *a, const void *b) {
@@ -257,34 +282,40 @@ static void pace_put_fan(struct pace *p, const struct straggler_rank *ranks, siz
     free(ms);
 }
 
+/* Ranks that are in no fleet yet are not judged, and nobody is compared with them. */
 static void pace_judge(struct pace *p, const struct fleet *f) {
     struct straggler_rank *ranks = calloc(p->n + 1, sizeof *ranks);
     double error_s = 0;
+    size_t n = 0;
     for (size_t i = 0; ranks && i < p->n; i++) {
         const struct pace_rank *r = &p->ranks[i];
+        if (!r->is_used)
+            continue;
         const struct fleet_node *node = &f->nodes[r->node];
         bool has_clock = !isnan(node->clock_offset_ms);
         /* without its clock it is compared with nobody */
-        ranks[i] = (struct straggler_rank){.host = (int32_t)r->node,
-                                           .ahead_s = has_clock ? node->clock_offset_ms / 1e3 : 0,
-                                           .steps = r->steps,
-                                           .n_steps = has_clock ? r->n_steps : 0,
-                                           .collectives = r->meetings,
-                                           .n_collectives = r->n_meetings};
+        ranks[n++] = (struct straggler_rank){.host = (int32_t)r->node,
+                                             .ahead_s = has_clock ? node->clock_offset_ms / 1e3 : 0,
+                                             .steps = r->steps,
+                                             .n_steps = has_clock ? r->n_steps : 0,
+                                             .collectives = r->meetings,
+                                             .n_collectives = r->n_meetings};
         error_s = fmax(error_s, node->clock_error_ms / 1e3);
     }
     /* an error of each of two clocks */
-    bool ok = ranks && straggler_find(ranks, p->n, 2 * error_s, p->verdicts, &p->n_verdicts) == 0;
+    bool ok = ranks && straggler_find(ranks, n, 2 * error_s, p->verdicts, &p->n_verdicts) == 0;
     if (ok)
-        pace_put_fan(p, ranks, p->n);
+        pace_put_fan(p, ranks, n);
     else
         p->n_verdicts = p->n_fan = 0;
+    n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        p->ranks[i].is_judged = ok;
-        if (ok)
-            p->ranks[i].result = ranks[i];
-        p->ranks[i].result.steps = NULL;
-        p->ranks[i].result.collectives = NULL;
+        struct pace_rank *r = &p->ranks[i];
+        r->is_judged = ok && r->is_used;
+        if (r->is_judged)
+            r->result = ranks[n++];
+        r->result.steps = NULL;
+        r->result.collectives = NULL;
     }
     free(ranks);
 }
@@ -293,7 +324,7 @@ static void pace_judge(struct pace *p, const struct fleet *f) {
 static bool pace_moves(const struct pace *p, const struct fleet *f) {
     for (size_t i = 0; i < p->n; i++) {
         const struct pace_rank *r = &p->ranks[i];
-        if (!r->n_steps)
+        if (!r->n_steps || !r->is_used)
             continue;
         const struct straggler_step *newest = &r->steps[r->n_steps - 1];
         double offset_ms = f->nodes[r->node].clock_offset_ms;
@@ -308,13 +339,18 @@ void pace_put(struct pace *p, struct fleet *f) {
     uint64_t now = clock_mono_ns();
     f->fan = NULL;
     f->n_fan = f->n_slow = 0;
+    p->is_dropped = false;
+    for (size_t i = 0; i < p->n; i++)
+        p->ranks[i].is_used = false;
     for (size_t i = 0; i < f->n_ranks; i++) {
         const struct fleet_rank *r = &f->ranks[i];
         struct pace_rank *mine = r->pid ? pace_find(p, r->node, r->rank, r->pid) : NULL;
-        if (mine)
-            mine->is_used = true;
+        if (!mine)
+            continue;
+        p->n_new -= !mine->was_used;
+        mine->is_used = mine->was_used = true;
     }
-    pace_drop_unused(p);
+    pace_drop(p, pace_is_kept);
     if (now >= p->next_ns) {
         pace_judge(p, f);
         uint64_t took = clock_mono_ns() - now;
