@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -13,12 +14,13 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
 
 from clickhouse import Answers, clickhouse_fixture  # noqa: F401 (a fixture)
-from test_cluster_engine import Writer, engine, no_proxies  # noqa: F401 (fixtures)
+from test_cluster_engine import Writer, engine, no_proxies, written  # noqa: F401 (fixtures)
 from test_tui_tmux import screen  # noqa: F401 (a fixture)
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
@@ -34,6 +36,7 @@ FAULT = b"Code: 241, e.displayText() = DB::Exception: Memory limit (for query) e
 class Between(Answers):
     """Hands requests on to the server, and the answers to those that read a table back in some other way."""
     server_port, way, stop = 0, "", threading.Event()
+    steps = []  # (from, to) of each question for steps
 
     def do_GET(self):
         request = urllib.request.Request(f"http://127.0.0.1:{self.server_port}{self.path}", headers={k: v for k, v in self.headers.items() if k.startswith("X-")})
@@ -42,6 +45,10 @@ class Between(Answers):
                 status, body = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, body = error.code, error.read()
+        if "%60python_steps%60" in self.path:
+            self.steps.append(tuple(map(float, re.search(r"ts > ([0-9.]+) AND ts <= ([0-9.]+)", urllib.parse.unquote_plus(self.path)).groups())))
+            if self.way == "second" and len(self.steps) == 2:
+                return self.answer(FAULT, 500)
         if not any(f"%60{table}%60" in self.path for table in ("ranks", "python_steps", "states")):
             self.answer(body, status)
         elif self.way == "cut":
@@ -69,7 +76,7 @@ class Between(Answers):
 @contextlib.contextmanager
 def on_the_way(engine, tls=None):  # noqa: F811
     """The port of what is on the way to the server."""
-    Between.server_port, Between.way, Between.stop = engine.port, "", threading.Event()
+    Between.server_port, Between.way, Between.stop, Between.steps = engine.port, "", threading.Event(), []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -142,6 +149,21 @@ def test_what_is_shown_stays_until_it_can_be_read_again(between, engine, screen,
         s.wait_gone("this is old: ", timeout=30)
         s.type("q")
         s.wait_for("status=0")
+
+
+def test_steps_that_could_not_be_read_are_read_again(between, engine, probing, wait_until):  # noqa: F811
+    """And in between the ranks are."""
+    with Writer(Job(engine.ask, JOB, ranks=64)):
+        wait_until(written(engine, 2), timeout=30)
+        Between.way = "second"
+        reader = subprocess.Popen([probing.path, "cluster", "stacks", between, "--duration", "120s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: len(Between.steps) >= 3, timeout=100)
+        finally:
+            reader.kill()
+            reader.wait()
+    first, failed, again = Between.steps[:3]
+    assert failed[0] == first[1] and again[0] == failed[0] and again[1] >= failed[1] + 4, Between.steps
 
 
 def test_a_newer_schema(probing, engine):  # noqa: F811

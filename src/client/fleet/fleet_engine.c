@@ -39,6 +39,7 @@
 #define ENGINE_HOSTS_NEW_S 60.0
 #define ENGINE_LATE_HOSTS 48 /* that are silent from the beginning, and whose last rows are read */
 #define ENGINE_TIMES_NEXT_S 5.0
+#define ENGINE_TIMES_RETRY_NS (5 * CLOCK_NS_PER_S)
 #define ENGINE_TIMES_FIRST_S 60.0 /* of steps, at first */
 #define ENGINE_TIMES_LATE_S 13.0  /* they are written every ten seconds */
 #define ENGINE_STACKS_KNOWN 8192
@@ -145,6 +146,7 @@ struct fleet_engine {
     double base_s;   /* that moment on the monotonic clock of the states */
     double ahead_s;  /* the server's clock is ahead of this host's */
     double hosts_at, times_at, states_at;
+    uint64_t times_next_ns; /* not before that are steps asked for again, which could not be read */
     bool is_checked, has_clock, is_first;
     size_t n_ranks; /* of the newest reading */
 };
@@ -390,12 +392,18 @@ static int engine_read_times(struct fleet_engine *g, struct engine_batch *b, boo
     double from =
         fmax(g->times_at, late - (past ? fmin(each_s, ENGINE_TIMES_FIRST_S) : ENGINE_TIMES_FIRST_S));
     double to = fmin(late, from + each_s);
-    if (late - from < (past ? 0 : ENGINE_TIMES_NEXT_S) || to <= from)
+    if (late - from < (past ? 0 : ENGINE_TIMES_NEXT_S) || to <= from ||
+        (!past && clock_mono_ns() < g->times_next_ns))
         return 0;
-    g->times_at = to;
     /* Collectives are not read: relays write those that take long, and the last rank to arrive waits for nobody, so
      * that who comes late would not be known. */
-    return engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e);
+    int rc = engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e);
+    /* what could not be read is read later: in between the ranks are shown without */
+    if (rc == 0)
+        g->times_at = to;
+    else
+        g->times_next_ns = clock_mono_ns() + ENGINE_TIMES_RETRY_NS;
+    return rc;
 }
 
 static int engine_compare_ranks(const void *a, const void *b) {
