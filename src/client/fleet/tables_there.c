@@ -76,6 +76,29 @@ static int there_ask(const struct tables_there *t, size_t i, const char *request
     return relay_calls_ask(t->calls, i, &ask);
 }
 
+/* ---- rows in pieces ---- */
+
+/* A host whose last piece has not come is there with a part of its rows, among those of the others: sums would have
+ * a part of it. `has_part`: for each host. 0, or -1 with the error. */
+static int there_check_whole(const struct tables_there *t, const bool *has_part, struct err *e) {
+    for (size_t i = 0; i < relay_calls_count(t->calls); i++) {
+        const struct relay_host *h = relay_calls_host(t->calls, i);
+        if (has_part[i])
+            return err_set(e, ERR_FAILED,
+                           "%.96s gave a part of its rows, and not the rest: %.200s (ask again: if it stays "
+                           "silent, the rows are those of the others)",
+                           h->name, h->note);
+    }
+    return 0;
+}
+
+static bool *there_new_parts(const struct tables_there *t, struct err *e) {
+    bool *parts = calloc(relay_calls_count(t->calls) + 1, sizeof *parts);
+    if (!parts)
+        err_set(e, ERR_FAILED, "out of memory for %zu hosts", relay_calls_count(t->calls));
+    return parts;
+}
+
 /* ---- a scan ---- */
 
 /* What a query wants of a table. */
@@ -89,6 +112,7 @@ struct there_scan {
     size_t n;                     /* which come after rank and pid */
     double bytes;                 /* that it would move, as far as is known */
     uint64_t moved;
+    bool *has_part;   /* by host: rows of it were put, and more are to come */
     bool is_over;     /* with the error, or because there is no room */
     struct err error; /* ERR_OK: none */
 };
@@ -258,6 +282,7 @@ static void there_put_statement(const struct there_scan *s, size_t i, struct str
 
 static int there_put_row(void *arg, const union ring_value *row) {
     const struct there_scan *s = arg;
+    s->has_part[s->rows.number] = true;
     return sql_sink_put(s->sink, row);
 }
 
@@ -305,6 +330,7 @@ static int there_rows_step(void *arg, size_t i, const struct wire_message *m, co
     }
     if (there_take_rows(s, i, m, &more, e) != 0)
         return -1;
+    s->has_part[i] &= more;
     if (s->moved > THERE_MOST_BYTES)
         there_refuse(s, fmax(s->bytes, (double)s->moved),
                      s->bytes > (double)s->moved ? "about" : "more than");
@@ -340,6 +366,8 @@ static int there_scan_hosts(struct there_scan *s, const struct relay_calls_limit
         there_refuse(s, s->bytes, "about");
     if (rc == 0 && !s->is_over)
         rc = relay_calls_run(s->t->calls, limit, there_rows_step, s);
+    if (rc == 0 && !s->is_over)
+        rc = there_check_whole(s->t, s->has_part, &s->error);
     if (rc != 0)
         relay_calls_drop(s->t->calls);
     if (s->error.code == ERR_OK)
@@ -364,9 +392,11 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
                                  .put = there_put_row,
                                  .arg = &s};
     strbuf_init(&s.rows.text, 0);
-    int rc = there_scan_hosts(&s, &limit, e);
+    s.has_part = there_new_parts(s.t, e);
+    int rc = s.has_part ? there_scan_hosts(&s, &limit, e) : -1;
     if (rc != 0)
         s.t->failure = *e;
+    free(s.has_part);
     strbuf_fini(&s.rows.text);
     return rc;
 }
@@ -379,6 +409,7 @@ struct there_map {
     struct strbuf statement, insert;
     size_t n_columns; /* 0: no host has answered */
     uint64_t moved;
+    bool *has_part; /* by host: rows of it were put, and more are to come */
     bool is_over;
     struct err error;
 };
@@ -461,6 +492,7 @@ static int there_map_take(struct there_map *p, size_t i, const struct wire_messa
     while (!p->is_over && (rc = wire_next_row(&rows, values, rows.n_columns)) != 0) {
         if (rc < 0)
             return err_set(e, ERR_FAILED, "its rows are not valid");
+        p->has_part[i] = true;
         strbuf_adds(&p->insert, p->insert.len ? ",(" : "INSERT INTO temp.mapped VALUES (");
         for (size_t k = 0; k < rows.n_columns; k++) {
             strbuf_adds(&p->insert, k ? "," : "");
@@ -485,6 +517,7 @@ static int there_map_step(void *arg, size_t i, const struct wire_message *m, con
     }
     if (there_map_take(p, i, m, &more, e) != 0)
         return -1;
+    p->has_part[i] &= more;
     if (p->moved > THERE_MOST_BYTES)
         there_map_refuse(
             p, ERR_USAGE, "",
@@ -498,6 +531,9 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
     struct there_map p = {.t = t, .d = d, .error = {0}};
     const struct relay_calls_limit limit = {
         .limit_s = t->limit_s + THERE_WAY_S, .stop = there_map_stop, .arg = &p};
+    p.has_part = there_new_parts(t, e);
+    if (!p.has_part)
+        return -1;
     strbuf_init(&p.statement, 0);
     strbuf_init(&p.insert, 0);
     strbuf_adds(&p.statement, statement);
@@ -512,6 +548,8 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
         relay_calls_drop(t->calls);
         rc = p.is_over ? 0 : err_set(e, ERR_FAILED, "interrupted");
     }
+    if (rc == 0 && !p.is_over)
+        rc = there_check_whole(t, p.has_part, e);
     if (rc == 0 && !p.is_over && p.insert.len)
         there_map_execute(&p, &p.insert);
     if (rc == 0 && !p.is_over && !p.n_columns)
@@ -520,6 +558,7 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
         *e = p.error;
         rc = -1;
     }
+    free(p.has_part);
     strbuf_fini(&p.statement);
     strbuf_fini(&p.insert);
     return rc;

@@ -6,7 +6,7 @@
  * and its rows come in pieces; joins and aggregates are made here, so every statement is right. One that would move
  * more than 64 MB is refused with the amount. A statement may also run on each host (tables_there_map). Times are
  * those of this host's clock, as far as the difference is more than the error of measuring it; rows of a rank are
- * taken from its own host alone. One thread.
+ * taken from its own host alone. A host that ends in the middle of its rows ends the query. One thread.
  */
 #ifndef CLIENT_FLEET_TABLES_THERE_H
 #define CLIENT_FLEET_TABLES_THERE_H
