@@ -236,14 +236,16 @@ static void thread_sampler_read_clock(struct thread_sampler_thread *t) {
     t->moved = t->cpu_now_ns != t->cpu_ns;
 }
 
-/* CPU time of everything except our threads and active threads, whose clocks were read just
- * before. Our own clock is read first and the process's immediately after it, so the excess is
- * only the time in between, one call of the kernel. For the agent's other threads their last
- * reading counts. */
+/* CPU time of everything except our threads and active threads. These go on meanwhile, so their
+ * clocks are read once more, then our own, and the process's immediately after it: what passes in
+ * between looks like a run of an idle thread. For the agent's other threads their last reading
+ * counts. */
 static uint64_t thread_sampler_idle_cpu(const struct thread_sampler *p) {
-    uint64_t known = p->others_cpu_ns + clock_self_cpu_ns(), process = clock_process_cpu_ns();
+    uint64_t known = p->others_cpu_ns;
     for (size_t i = 0; i < p->n_threads; i++)
-        known += p->threads[i].active ? p->threads[i].cpu_now_ns : 0;
+        known += p->threads[i].active ? clock_thread_cpu_ns((pid_t)p->threads[i].py.tid) : 0;
+    known += clock_self_cpu_ns();
+    uint64_t process = clock_process_cpu_ns();
     return process > known ? process - known : 0;
 }
 
@@ -370,7 +372,6 @@ static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack 
     /* names change only when somebody runs */
     bool stale = p->n_threads == 0 || (now - p->listed_ns > believed && p->moved_ns >= p->listed_ns);
     bool due = now - p->marked_ns >= THREAD_SAMPLER_MARKS_NS || thread_sampler_is_restless(p, now);
-    /* before the clocks: between those of active threads and the process's nothing else is to pass */
     stale = stale || (due && thread_sampler_marks_changed(p, ps, now));
     size_t n_idle = thread_sampler_read_active(p, now);
     bool yields = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
