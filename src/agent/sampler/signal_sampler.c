@@ -121,9 +121,19 @@ static uint64_t signal_sampler_bit(const struct signal_sampler_slot *slot) {
     return 1ULL << (slot - exact.slots);
 }
 
-/* Withdraw the request of this slot. */
+/* No handler needs to look at this slot. */
 static void signal_sampler_unask(const struct signal_sampler_slot *slot) {
     __atomic_and_fetch(&exact.asked, ~signal_sampler_bit(slot), __ATOMIC_RELAXED);
+}
+
+/* Withdraw the request of this slot. False if there is none, or the handler has begun to answer it. */
+static bool signal_sampler_withdraw(struct signal_sampler_slot *slot) {
+    uint32_t expected = SIGNAL_SAMPLER_SENT;
+    if (!__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return false;
+    signal_sampler_unask(slot);
+    return true;
 }
 
 /* ---- on the job's threads ---- */
@@ -353,9 +363,7 @@ static void signal_sampler_quiet(void) {
     uint64_t until = clock_mono_ns() + SIGNAL_SAMPLER_END_NS;
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
         struct signal_sampler_slot *slot = &exact.slots[i];
-        uint32_t expected = SIGNAL_SAMPLER_SENT;
-        __atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE);
+        (void)signal_sampler_withdraw(slot);
         while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_RUNNING &&
                clock_mono_ns() < until) {
             struct timespec pause = {.tv_nsec = 50 * (long)CLOCK_NS_PER_US};
@@ -580,15 +588,10 @@ bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
         slot->self->native->known = 0;
     __atomic_store_n(&slot->state, SIGNAL_SAMPLER_SENT, __ATOMIC_RELEASE);
     __atomic_or_fetch(&exact.asked, signal_sampler_bit(slot), __ATOMIC_RELEASE);
-    if (signal_sampler_send(slot) != 0) {
-        uint32_t from = SIGNAL_SAMPLER_SENT;
-        /* unless another signal, of its timer, has made it answer */
-        if (__atomic_compare_exchange_n(&slot->state, &from, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
-            signal_sampler_unask(slot);
-            exact.stats->refused++;
-            return false;
-        }
+    /* unless another signal, of its timer, has made it answer */
+    if (signal_sampler_send(slot) != 0 && signal_sampler_withdraw(slot)) {
+        exact.stats->refused++;
+        return false;
     }
     exact.stats->sent++;
     return true;
@@ -638,7 +641,8 @@ enum signal_sampler_answer signal_sampler_wait(const struct pystack_thread *t, u
     }
     struct signal_sampler_slot *slot = answer == SIGNAL_SAMPLER_READY ? NULL : signal_sampler_find(t);
     if (slot) {
-        slot->unwanted = true;
+        /* a slot that waits for nobody would keep its timer's copies out */
+        slot->unwanted = !signal_sampler_withdraw(slot);
         signal_sampler_count_late(t);
     }
     return answer;
@@ -656,13 +660,10 @@ void signal_sampler_release(const struct pystack_thread *t) {
 
 void signal_sampler_forget(const struct pystack_thread *t) {
     struct signal_sampler_slot *slot = signal_sampler_find(t);
-    uint32_t expected = SIGNAL_SAMPLER_SENT;
     if (!slot)
         return;
     signal_sampler_stop_timer(slot);
-    if (__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        signal_sampler_unask(slot);
+    (void)signal_sampler_withdraw(slot);
     signal_sampler_release(t);
 }
 
