@@ -62,7 +62,7 @@
 #define THREAD_SAMPLER_DRAW_NS CLOCK_NS_PER_S
 /* ticks of a thread on a CPU that wait for a copy of it */
 #define THREAD_SAMPLER_OWED 5.0
-/* instead of a row of cells: there was no time for the thread */
+/* instead of a row of cells: there was no time for the thread, or no memory */
 #define THREAD_SAMPLER_SKIPPED (-2)
 /* on_cpu of a cell: the thread has ended by then, or nothing is known of it; nothing was put there yet */
 #define THREAD_SAMPLER_GONE 2
@@ -947,6 +947,7 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
             t->cells = (long)rows;
             thread_sampler_fill(p, ps, t, &p->cells[rows++ * n], times, n, span_ns, now_s);
         } else {
+            t->cells = n ? THREAD_SAMPLER_SKIPPED : -1;
             thread_sampler_read_timed(p, ps, t, now_s);
         }
         t->cpu_ns = t->cpu_now_ns;
