@@ -984,8 +984,10 @@ static void thread_sampler_set_timer(struct thread_sampler *p, struct pystack *p
     }
     t->timer = signal_sampler_set_timer(ps, &t->py, p->known, 1 + cost_pace_below_ns(&p->pace, t->timer_ns),
                                         t->timer_ns);
-    if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
+    if (t->timer == SIGNAL_SAMPLER_TIMER_ON) {
+        t->untimed_ns = 0;
         return;
+    }
     t->untimed_ns = t->untimed_ns ? t->untimed_ns : now;
     thread_sampler_ask_untimed(p, ps, t); /* one that waits for a CPU, too */
 }
@@ -1044,6 +1046,7 @@ void thread_sampler_set_timed(struct thread_sampler *p, struct pystack *ps, bool
     for (size_t i = 0; i < p->n_threads; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
         t->timer = SIGNAL_SAMPLER_TIMER_OFF;
+        t->untimed_ns = 0;
         t->rests = t->wait_known = false;
         t->rest.timestamp = t->spare.timestamp = t->owed = t->wait_owed = 0;
     }
