@@ -157,9 +157,10 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
 
 /* Threads that are gone: clients of this batch still need their names. */
 static void thread_sampler_keep_dead(struct thread_sampler *p) {
-    for (size_t i = 0; i < p->n_threads; i++) {
+    for (size_t i = 0; i < p->n_threads; i++)
         if (!p->threads[i].kept)
-            signal_sampler_forget(&p->threads[i].py);
+            signal_sampler_forget(&p->threads[i].py); /* all of them, also where memory is short */
+    for (size_t i = 0; i < p->n_threads; i++) {
         if (p->threads[i].kept || !p->threads[i].looked)
             continue;
         if (p->n_ended == THREAD_SAMPLER_MAX_DEAD) {
