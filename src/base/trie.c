@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
+#define TRIE_SPARE 8  /* a share of the room: the last one */
 #define TRIE_LIKE 512 /* frames: deeper stacks are added without a comparison */
 
 void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes) {
@@ -64,6 +65,20 @@ static uint64_t trie_hash_stack(uint32_t parent, uint32_t frame) {
 /* Room for one more in a table. 0 or -1. */
 static int trie_reserve(const struct trie *t, struct table *table) {
     return trie_afford(t, table_growth(table)) == 0 ? table_reserve(table, table->n + 1) : -1;
+}
+
+/* True if an array of `n` elements, with its table, is nearly used up and cannot be enlarged. */
+static bool trie_is_tight(const struct trie *t, const struct table *table, size_t n, size_t cap,
+                          size_t size) {
+    return n >= cap - cap / TRIE_SPARE && trie_afford(t, cap * size + 2 * table_bytes(table)) != 0;
+}
+
+bool trie_is_nearly_full(const struct trie *t) {
+    return t->n_stacks >= t->max_stacks - t->max_stacks / TRIE_SPARE ||
+           trie_afford(t, t->max_bytes / TRIE_SPARE) != 0 ||
+           trie_is_tight(t, &t->by_stack, t->n_stacks, t->cap_stacks, sizeof *t->stacks) ||
+           trie_is_tight(t, &t->by_frame, t->n_frames, t->cap_frames, sizeof *t->frames) ||
+           trie_is_tight(t, &t->by_string, t->n_strings, t->cap_strings, sizeof *t->strings);
 }
 
 /* ---- strings ---- */

@@ -10,6 +10,7 @@
 #ifndef BASE_TRIE_H
 #define BASE_TRIE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,9 @@ uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *
 /* The same for a stack whose outermost frames were left out: a frame named TRIE_TRUNCATED stands
  * for them. */
 uint32_t trie_add_truncated(struct trie *t, const struct model_frame *frames, size_t n);
+
+/* True if about an eighth of the room is left. */
+bool trie_is_nearly_full(const struct trie *t);
 
 /* Bytes in use. */
 size_t trie_bytes(const struct trie *t);

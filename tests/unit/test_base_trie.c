@@ -162,6 +162,34 @@ static void check_trie_is_bounded(void **state) {
     trie_reset(&t);
 }
 
+/* Some room is left when it is nearly full, whichever limit comes first, but not most of it. */
+static void check_trie_says_when_it_is_nearly_full(void **state) {
+    static const struct {
+        size_t stacks, bytes;
+        bool one_frame; /* again and again, each time one deeper */
+    } limits[] = {{4000, 64 << 20, false}, {SIZE_MAX, 1 << 20, false}, {SIZE_MAX, 1 << 20, true}};
+    (void)state;
+    for (size_t k = 0; k < sizeof limits / sizeof limits[0]; k++) {
+        static struct model_frame frames[100];
+        struct trie t;
+        size_t nearly = 0, full = 0;
+        trie_init(&t, limits[k].stacks, limits[k].bytes);
+        assert_false(trie_is_nearly_full(&t));
+        for (size_t i = 0; !full; i++) {
+            char func[32];
+            (void)snprintf(func, sizeof func, "f%zu", limits[k].one_frame ? i / 100 % 100 : i);
+            size_t n = limits[k].one_frame ? i % 100 + 1 : 1;
+            for (size_t f = 0; f < n; f++)
+                frames[f] =
+                    (struct model_frame){.func = func, .line = limits[k].one_frame ? (int)(i / 10000) : 0};
+            full = trie_add(&t, frames, n) == TRIE_FULL ? i : 0;
+            nearly = nearly || !trie_is_nearly_full(&t) ? nearly : i;
+        }
+        assert_true(nearly > full / 4 && nearly < full - full / 20);
+        trie_reset(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_trie_marks_what_was_cut),
@@ -169,6 +197,7 @@ int main(void) {
         cmocka_unit_test(check_trie_shares_callers),
         cmocka_unit_test(check_trie_parents_come_first),
         cmocka_unit_test(check_trie_is_bounded),
+        cmocka_unit_test(check_trie_says_when_it_is_nearly_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -400,6 +400,7 @@ void thread_sampler_new_epoch(struct thread_sampler *p, struct pystack *ps) {
         t->stack_id = t->native_id = t->merged_id = 0;
         t->rest.timestamp = t->spare.timestamp = 0;
     }
+    p->kept_stacks = 0;
 }
 
 /* A thread's stack is mostly equal to its previous one. */
@@ -668,19 +669,9 @@ static void thread_sampler_take_record(void *arg, const struct pystack_self *cop
         *m = thread_sampler_state(w->t, p->epoch_s + (double)copy->taken_ns / 1e9, weight);
 }
 
-/* Collect what the thread has copied since the last drain, and read it if it is not on a CPU: it
- * sleeps, or waits for one. */
-static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *ps,
-                                      struct thread_sampler_thread *t, double now_s) {
-    struct thread_sampler_taking w = {.p = p, .ps = ps, .t = t};
-    p->n_states = 0;
-    struct thread_sampler_state spare = t->spare;
-    t->spare.timestamp = 0;
-    struct thread_sampler_state *m = spare.timestamp > 0 ? thread_sampler_add_state(p) : NULL;
-    if (m)
-        *m = spare;
-    if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
-        p->crowded |= signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
+/* Read a thread that is not on a CPU: it sleeps, or waits for one. */
+static void thread_sampler_read_resting(struct thread_sampler *p, struct pystack *ps,
+                                        struct thread_sampler_thread *t, double now_s) {
     t->rests = false;
     uint64_t clock_ns = t->cpu_now_ns ? clock_thread_cpu_ns((pid_t)t->py.tid) : 0;
     t->runs = clock_ns > t->cpu_now_ns;
@@ -693,6 +684,21 @@ static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *
         return;
     t->alike = t->rest.timestamp > 0 && t->rest.stack_id == t->stack_id ? t->alike + 1 : 0;
     t->rest = thread_sampler_state(t, now_s, 1);
+}
+
+/* Collect what the thread has copied since the last drain, and read it if it is not on a CPU. */
+static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *ps,
+                                      struct thread_sampler_thread *t, double now_s) {
+    struct thread_sampler_taking w = {.p = p, .ps = ps, .t = t};
+    p->n_states = 0;
+    struct thread_sampler_state spare = t->spare;
+    t->spare.timestamp = 0;
+    struct thread_sampler_state *m = spare.timestamp > 0 ? thread_sampler_add_state(p) : NULL;
+    if (m)
+        *m = spare;
+    if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
+        p->crowded |= signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
+    thread_sampler_read_resting(p, ps, t, now_s);
 }
 
 /* The first reading of a thread. */
@@ -958,8 +964,22 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
         p->drain_ns = THREAD_SAMPLER_BUSY_NS;
     if (p->crowded && p->drain_ns > THREAD_SAMPLER_CROWDED_NS)
         p->drain_ns = THREAD_SAMPLER_CROWDED_NS;
-    if (epoch == p->epoch) /* otherwise the numbers of the first stacks are no longer valid */
+    if (epoch == p->epoch)
         thread_sampler_record_cells(p, times, n);
+    else /* the numbers of the first stacks are no longer valid */
+        p->read_errors += rows;
+}
+
+/* Begin a new epoch before all numbers are used up: in the middle of a drain it would cost its rows.
+ * Not if the stacks of now are most of them. */
+static void thread_sampler_renew(struct thread_sampler *p, struct pystack *ps, uint64_t now, double now_s) {
+    if (!trie_is_nearly_full(&p->trie) || p->kept_stacks > p->trie.n_stacks / 2)
+        return;
+    thread_sampler_new_epoch(p, ps);
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++)
+        if (p->threads[i].py.tid && p->threads[i].cpu_ns)
+            thread_sampler_read_resting(p, ps, &p->threads[i], now_s);
+    p->kept_stacks = p->trie.n_stacks;
 }
 
 /* A thread that runs and has no timer is asked; if it cannot be asked, it is read from here. */
@@ -1015,6 +1035,7 @@ void thread_sampler_drain(struct thread_sampler *p, struct pystack *ps, uint64_t
     bool stale = thread_sampler_read_clocks(p, ps, now, wanted_ns, now_s);
     thread_sampler_note_period(p, now, wanted_ns);
     thread_sampler_record_passed(p, ps, now, now_s);
+    thread_sampler_renew(p, ps, now, now_s);
     if ((stale || p->listed_ns == 0) && thread_sampler_list(p, ps, now) != 0)
         return;
     for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++)

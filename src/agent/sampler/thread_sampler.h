@@ -15,8 +15,8 @@
  * is where it last ran: the kernel counts for how long, and so many ticks that no drain can vouch
  * for have the stack of the nearest copy.
  *
- * Stacks become numbers of a trie; when that is full, the collected samples are sent, all numbers
- * are forgotten and the epoch counts up. Belongs to the sampler's thread.
+ * Stacks become numbers of a trie; when that is full, or nearly so after a drain, the collected
+ * samples are sent, all numbers are forgotten and the epoch counts up. Belongs to the sampler's thread.
  */
 #ifndef AGENT_SAMPLER_THREAD_SAMPLER_H
 #define AGENT_SAMPLER_THREAD_SAMPLER_H
@@ -101,7 +101,8 @@ struct thread_sampler_thread {
 struct thread_sampler {
     struct trie trie;
     uint32_t epoch;
-    uint64_t names; /* counts changes of names */
+    size_t kept_stacks; /* numbers that the stacks of now took when the epoch began at a drain; or 0 */
+    uint64_t names;     /* counts changes of names */
     struct thread_sampler_thread *threads;
     size_t n_threads;
     uint64_t listed_ns, list_cpu_ns;     /* when the list was read, and the duration of that */
