@@ -286,23 +286,30 @@ static void thread_sampler_read_idle(struct thread_sampler *p) {
     p->idle_cpu_ns = once < again ? once : again;
 }
 
+/* What is known of the thread now, as what it did at a tick. */
+static struct thread_sampler_cell thread_sampler_cell_now(const struct thread_sampler_thread *t,
+                                                          int8_t on_cpu) {
+    return (struct thread_sampler_cell){
+        .stack_id = t->stack_id, .on_cpu = on_cpu, .gil = (uint8_t)t->gil, .gc = t->gc, .torn = t->torn};
+}
+
 static void thread_sampler_record(struct thread_sampler *p, const struct thread_sampler_thread *t,
-                                  double timestamp, int8_t on_cpu) {
+                                  double timestamp, struct thread_sampler_cell cell) {
     if (p->n_samples == THREAD_SAMPLER_BATCH) {
         p->flush(p->arg);
         thread_sampler_clear_batch(p);
     }
     p->samples[p->n_samples++] = (struct model_sample){.timestamp = timestamp,
                                                        .tid = t->py.tid,
-                                                       .stack_id = t->stack_id,
+                                                       .stack_id = cell.stack_id,
                                                        .native_id = t->native_id,
                                                        .merged_id = t->merged_id,
-                                                       .on_cpu = on_cpu,
-                                                       .torn = t->torn,
-                                                       .gil = t->gil,
-                                                       .gc = t->gc};
+                                                       .on_cpu = cell.on_cpu,
+                                                       .torn = cell.torn,
+                                                       .gil = (enum model_gil)cell.gil,
+                                                       .gc = cell.gc};
     p->total_samples++;
-    p->total_torn += t->torn;
+    p->total_torn += cell.torn;
 }
 
 /* Record the pending ticks of threads that were idle: those that did not move have been the same
@@ -312,11 +319,12 @@ static void thread_sampler_record_pending(struct thread_sampler *p) {
     p->n_pending = 0; /* a full batch is sent on the way */
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < p->n_threads; i++) {
-            struct thread_sampler_thread t = p->threads[i];
-            if (!t.rested || !t.looked || !t.py.tid)
+            const struct thread_sampler_thread *t = &p->threads[i];
+            if (!t->rested || !t->looked || !t->py.tid)
                 continue;
-            t.torn = t.torn || t.moved;
-            thread_sampler_record(p, &t, p->pending[k], t.moved ? MODEL_UNKNOWN : 0);
+            struct thread_sampler_cell cell = thread_sampler_cell_now(t, t->moved ? MODEL_UNKNOWN : 0);
+            cell.torn = cell.torn || t->moved;
+            thread_sampler_record(p, t, p->pending[k], cell);
         }
 }
 
@@ -509,7 +517,7 @@ static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *p
     if (p->timed)
         t->spare = thread_sampler_state(t, t->asked_at, 1);
     else
-        thread_sampler_record(p, t, t->asked_at, 1);
+        thread_sampler_record(p, t, t->asked_at, thread_sampler_cell_now(t, 1));
 }
 
 static void thread_sampler_collect_thread(struct thread_sampler *p, struct pystack *ps,
@@ -538,7 +546,7 @@ static void thread_sampler_collect_thread(struct thread_sampler *p, struct pysta
     if (t->asked || p->timed || thread_sampler_read(p, ps, t) != 0)
         return;
     t->torn = t->torn || t->broken >= THREAD_SAMPLER_MAX_BROKEN;
-    thread_sampler_record(p, t, t->asked_at, 1);
+    thread_sampler_record(p, t, t->asked_at, thread_sampler_cell_now(t, 1));
 }
 
 void thread_sampler_collect(struct thread_sampler *p, struct pystack *ps) {
@@ -556,7 +564,7 @@ static int thread_sampler_read_late(struct thread_sampler *p, struct pystack *ps
         signal_sampler_get(&t->py, &copy) != SIGNAL_SAMPLER_WAITING)
         return -1;
     if (!t->late)
-        thread_sampler_record(p, t, t->asked_at, 1);
+        thread_sampler_record(p, t, t->asked_at, thread_sampler_cell_now(t, 1));
     t->late = true;
     return 0;
 }
@@ -607,7 +615,7 @@ static void thread_sampler_tick_thread(struct thread_sampler *p, struct pystack 
     if (rc > 0)
         return;
     t->looked = true;
-    thread_sampler_record(p, t, timestamp, on_cpu);
+    thread_sampler_record(p, t, timestamp, thread_sampler_cell_now(t, on_cpu));
 }
 
 /* The mean time between the ticks of this batch. */
@@ -907,19 +915,13 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
 static void thread_sampler_record_cells(struct thread_sampler *p, const double *times, size_t n) {
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; i < p->n_threads; i++) {
-            struct thread_sampler_thread t = p->threads[i];
-            const struct thread_sampler_cell *cell = t.cells >= 0 ? &p->cells[(size_t)t.cells * n + k] : NULL;
-            if (!t.py.tid || t.cells == THREAD_SAMPLER_SKIPPED ||
-                (cell ? cell->on_cpu == THREAD_SAMPLER_GONE : !t.looked))
+            const struct thread_sampler_thread *t = &p->threads[i];
+            if (!t->py.tid || t->cells == THREAD_SAMPLER_SKIPPED || (t->cells < 0 && !t->looked))
                 continue;
-            t.native_id = t.merged_id = 0;
-            if (cell) {
-                t.stack_id = cell->stack_id;
-                t.gil = (enum model_gil)cell->gil;
-                t.gc = cell->gc;
-                t.torn = cell->torn;
-            }
-            thread_sampler_record(p, &t, times[k], cell ? cell->on_cpu : 0);
+            struct thread_sampler_cell cell =
+                t->cells < 0 ? thread_sampler_cell_now(t, 0) : p->cells[(size_t)t->cells * n + k];
+            if (cell.on_cpu != THREAD_SAMPLER_GONE)
+                thread_sampler_record(p, t, times[k], cell);
         }
 }
 
@@ -1069,6 +1071,7 @@ void thread_sampler_set_timed(struct thread_sampler *p, struct pystack *ps, bool
         struct thread_sampler_thread *t = &p->threads[i];
         t->timer = SIGNAL_SAMPLER_TIMER_OFF;
         t->untimed_ns = 0;
+        t->native_id = t->merged_id = 0; /* copies by timers have no native frames */
         t->rests = t->wait_known = false;
         t->rest.timestamp = t->spare.timestamp = t->owed = t->wait_owed = 0;
     }
