@@ -140,7 +140,9 @@ static bool take(struct record *r, const struct thread_sampler *p) {
 
 static void second(struct record *r, const struct thread_sampler *p, const struct record_view *view) {
     struct record_samples samples = background_samples(p);
-    record_second(r, &samples, view);
+    struct record_view now = *view;
+    now.self_cpu_ns = clock_self_cpu_ns();
+    record_second(r, &samples, &now);
 }
 
 static void make_all_due(struct record *r) {

@@ -365,6 +365,7 @@ static void sampler_do_second(struct sampler *s) {
     s->replan |= !s->always.record.begun;
     record_begin(&s->always.record);
     size_t server = background_view(&s->always, s->mailbox, &view);
+    view.self_cpu_ns = cpu;
     view.cpu_ns = others + cpu;
     view.overhead_pct =
         cost_meter_add(&s->always.meter, clock_mono_ns(), view.cpu_ns + sampler_signals_ns(s));
@@ -452,10 +453,7 @@ static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to
     pthread_mutex_unlock(&m->lock);
 }
 
-/* False if nobody wants one. */
-static bool sampler_send_batches(struct sampler *s) {
-    struct sampler_batch list[MAILBOX_SLOTS];
-    size_t n = sampler_list_listeners(s, list);
+static void sampler_send_batches(struct sampler *s, struct sampler_batch *list, size_t n) {
     for (size_t i = 0; i < n; i++) {
         size_t same = 0;
         while (same < i && !sampler_wants_same(&list[same], &list[i]))
@@ -472,20 +470,22 @@ static bool sampler_send_batches(struct sampler *s) {
     }
     for (size_t i = 0; i < n; i++)
         queue_bytes_unref(list[i].bytes);
-    return n > 0;
 }
 
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
+    struct sampler_batch list[MAILBOX_SLOTS];
     sampler_record(s);
-    uint64_t cpu = clock_self_cpu_ns();
     s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
         return;
-    bool sent = sampler_send_batches(s);
+    size_t n = sampler_list_listeners(s, list);
+    uint64_t cpu = n ? clock_self_cpu_ns() : 0;
+    sampler_send_batches(s, list, n);
     sampler_publish(s, NULL);
-    if (sent)
-        s->wake(s->arg);
+    if (n == 0)
+        return;
+    s->wake(s->arg);
     spending_batch(&s->spending, cpu);
 }
 
@@ -624,8 +624,8 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     else
         spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
-    double budget =
-        sampler_budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
+    double batches = s->always.listened ? spending_batches_pct(&s->spending, s->batch_ns) : 0;
+    double budget = sampler_budget_left(s->budget_pct, snapshots + batches);
     if (!s->profile.timed) {
         sampler_draw_ticks(s, sampler_tick_interval(s, wanted, budget));
         return;
@@ -757,6 +757,7 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->always.fresh) { /* what was refused before may be allowed now */
         s->exact_off = false;
         s->timers_off[0] = 0;
+        spending_begin_batches(&s->spending);
     }
     if (background_wants_epoch(&s->always, &s->profile, &plan->always))
         thread_sampler_new_epoch(&s->profile, s->ps);

@@ -7,26 +7,22 @@
 
 static uint64_t spending_difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-/* CPU time of the agent's threads except the calling one. */
-static uint64_t spending_server_ns(void) {
-    return spending_difference(threads_cpu_ns(), clock_self_cpu_ns());
-}
-
 void spending_begin(struct spending *s, uint64_t signals_ns) {
     if (s->ticked_ns)
         return;
     s->ticked_ns = clock_self_cpu_ns();
-    s->server_ns = spending_server_ns();
     s->signals_ns = signals_ns;
     s->elsewhere_ns = 0;
 }
+
+void spending_begin_batches(struct spending *s) { s->server_ns = threads_others_cpu_ns(); }
 
 void spending_elsewhere(struct spending *s, uint64_t cpu_ns) {
     s->elsewhere_ns += spending_difference(clock_self_cpu_ns(), cpu_ns);
 }
 
 void spending_batch(struct spending *s, uint64_t cpu_ns) {
-    uint64_t own = spending_difference(clock_self_cpu_ns(), cpu_ns), server = spending_server_ns();
+    uint64_t own = spending_difference(clock_self_cpu_ns(), cpu_ns), server = threads_others_cpu_ns();
     uint64_t spent = own + spending_difference(server, s->server_ns);
     s->server_ns = server;
     s->elsewhere_ns += own;

@@ -4,9 +4,9 @@
  *
  * A tick costs more than its own work: waking up and falling asleep are more than half of it. So
  * a tick is charged all the time of its thread since the previous one, except known other work,
- * and the cost of signals in the job's threads. A batch is charged its encoding, and the
- * server's time since the last batch, because the server sends it. Belongs to the sampler's
- * thread.
+ * and the cost of signals in the job's threads. A batch that clients are sent is charged its
+ * encoding, and the server's time since the last one, because the server sends it. Belongs to the
+ * sampler's thread.
  */
 #ifndef AGENT_SAMPLER_SPENDING_H
 #define AGENT_SAMPLER_SPENDING_H
@@ -23,12 +23,15 @@ struct spending {
     /* the thread's clock at the end of the last tick; 0 before the first one */
     uint64_t ticked_ns;
     uint64_t elsewhere_ns; /* other work since then */
-    uint64_t server_ns;    /* clocks of the agent's other threads at the last batch */
+    uint64_t server_ns;    /* clocks of the agent's other threads at the last batch, or before the first */
     uint64_t signals_ns;   /* at the last tick */
 };
 
 /* Before a tick. The first one is not charged for the time and the signals before it. */
 void spending_begin(struct spending *s, uint64_t signals_ns);
+
+/* The first client of all begins: its batches are not charged for the server's time before. */
+void spending_begin_batches(struct spending *s);
 
 /* Since `cpu_ns` on its own clock the thread did other work. */
 void spending_elsewhere(struct spending *s, uint64_t cpu_ns);

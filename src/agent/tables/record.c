@@ -280,14 +280,12 @@ static void record_close_tables(struct record *r, bool remove) {
 void record_begin(struct record *r) {
     if (r->begun)
         return;
-    uint64_t cpu = clock_self_cpu_ns();
     r->begun = true;
     r->collect.keep = fds_is_private();
     record_lock(r);
     record_open_first(r);
     record_use(r);
     record_unlock(r);
-    r->cost_ns += clock_self_cpu_ns() - cpu;
 }
 
 void record_end(struct record *r, bool remove) {
@@ -781,7 +779,7 @@ static void record_expire(struct record *r, uint64_t now_ns, double now) {
 }
 
 void record_second(struct record *r, struct record_samples *p, const struct record_view *view) {
-    uint64_t now_ns = clock_mono_ns(), cpu = clock_self_cpu_ns();
+    uint64_t now_ns = clock_mono_ns();
     double now = clock_epoch_s();
     if (!r->set)
         return;
@@ -801,7 +799,7 @@ void record_second(struct record *r, struct record_samples *p, const struct reco
     if (r->second_due_ns <= now_ns)
         r->second_due_ns = now_ns + RECORD_SECOND_NS;
     r->flushed_ns = 0; /* now: the next wake-up may be half a second away, and the job dead by then */
-    r->cost_ns += clock_self_cpu_ns() - cpu;
+    r->cost_ns += clock_self_cpu_ns() - view->self_cpu_ns;
     r->cost_pct = cost_meter_add(&r->meter, now_ns, r->cost_ns);
 }
 

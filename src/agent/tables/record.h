@@ -156,6 +156,7 @@ struct record_view {
     uint64_t samples, torn, dropped;
     int64_t rss_bytes, clients;
     uint64_t cpu_ns;
+    uint64_t self_cpu_ns;    /* of the calling thread, when it began: what the rows cost counts from there */
     const char *python;      /* version of the interpreter; NULL if there is none */
     struct pystack *pystack; /* reads it; NULL if there is none */
     /* since the last call no thread has run that can change what it reads */
@@ -167,7 +168,7 @@ void record_init(struct record *r, const struct config *config);
 /* Register `arg` as a writer of rows. */
 void record_add_producer(struct record *r, const struct record_producer *producer, void *arg);
 
-/* Make the tables, unless they exist. */
+/* Make the tables, unless they exist. Its caller counts the cost. */
 void record_begin(struct record *r);
 
 /* Flush and close; with `remove`, also remove the files. */
