@@ -303,7 +303,9 @@ static int threads_check_interpreter(struct pystack *ps, uint64_t interp, int64_
 
 bool pystack_is_there(struct pystack *ps) {
     bool found = false;
-    return pystack_each_interpreter(ps, threads_check_interpreter, &found) == 0 && found;
+    /* what leads to a thread state that is still the same leads to an interpreter */
+    return !pystack_threads_changed(ps) ||
+           (pystack_each_interpreter(ps, threads_check_interpreter, &found) == 0 && found);
 }
 
 int32_t pystack_thread_ready_offset(const struct pystack *ps) {
