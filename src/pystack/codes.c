@@ -93,11 +93,15 @@ void pystack_codes_fini(struct pystack_codes *c) {
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->call++;
     c->now_ns = clock_mono_ns();
-    c->lines_left = CODES_LONG_MAX;
-    c->searches_left = PYSTACK_CODES_SEARCHES;
     c->arena = arena;
     if (c->group)
         c->group->n = 0;
+    pystack_codes_next(c);
+}
+
+void pystack_codes_next(struct pystack_codes *c) {
+    c->lines_left = CODES_LONG_MAX;
+    c->searches_left = PYSTACK_CODES_SEARCHES;
 }
 
 /* Read the object at `addr`, whose head has `head` bytes, with the first bytes after that; `*n`

@@ -75,6 +75,9 @@ void pystack_codes_fini(struct pystack_codes *c);
 /* Start a public call: strings returned from now on live in `arena`. */
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
 
+/* Begin one more stack within the same call: it may read as much as the first. */
+void pystack_codes_next(struct pystack_codes *c);
+
 /* Before the code objects of a stack are asked for: those that are known and have to be checked are
  * checked together, with few calls of the kernel. */
 void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);

@@ -578,15 +578,17 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
     return pystack_put_entry(ps, &f, n);
 }
 
-ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
-                            struct arena *arena, struct model_frame **out, bool *truncated,
-                            uint64_t *unknown) {
+void pystack_self_begin(struct pystack *ps, struct arena *arena) { pystack_codes_begin(&ps->codes, arena); }
+
+ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self *s,
+                                 struct pystack_known *known, struct model_frame **out, bool *truncated,
+                                 uint64_t *unknown) {
     size_t n = 0;
-    *out = NULL;
+    *out = ps->frames;
     *truncated = s->end == PYSTACK_SELF_TRUNCATED;
     if (s->end != PYSTACK_SELF_WHOLE && s->end != PYSTACK_SELF_TRUNCATED)
         return -1;
-    pystack_codes_begin(&ps->codes, arena);
+    pystack_codes_next(&ps->codes);
     for (size_t i = 0; i < s->n_frames; i++)
         if (!s->frames[i].key)
             pystack_codes_expect(&ps->codes, &ps->reader, s->frames[i].code);
@@ -596,11 +598,21 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
             *truncated = true;
             break;
         }
-    if (n == 0)
-        return 0;
-    *out = arena_calloc(arena, n, sizeof **out);
+    return (ssize_t)n;
+}
+
+ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
+                            struct arena *arena, struct model_frame **out, bool *truncated,
+                            uint64_t *unknown) {
+    struct model_frame *frames;
+    pystack_self_begin(ps, arena);
+    ssize_t n = pystack_self_decode_next(ps, s, known, &frames, truncated, unknown);
+    *out = NULL;
+    if (n <= 0)
+        return n;
+    *out = arena_calloc(arena, (size_t)n, sizeof **out);
     if (!*out)
         return -1;
-    memcpy(*out, ps->frames, n * sizeof **out);
-    return (ssize_t)n;
+    memcpy(*out, frames, (size_t)n * sizeof **out);
+    return n;
 }

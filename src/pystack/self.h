@@ -137,4 +137,12 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
                             struct arena *arena, struct model_frame **out, bool *truncated,
                             uint64_t *unknown);
 
+/* The same for copies that were all made before pystack_self_begin, without another function of pystack
+ * in between: the texts that they share are in `arena` once. The frames are valid until the next
+ * call. */
+void pystack_self_begin(struct pystack *ps, struct arena *arena);
+ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self *s,
+                                 struct pystack_known *known, struct model_frame **out, bool *truncated,
+                                 uint64_t *unknown);
+
 #endif

@@ -174,6 +174,7 @@ static size_t known_sample_gentle(struct arena *arena) {
 /* The arguments of known_take_record. */
 struct known_taking {
     struct arena *arena;
+    bool begun; /* to decode those of one thread */
     size_t n;
 };
 
@@ -188,8 +189,10 @@ static void known_take_record(void *arg, const struct pystack_self *copy, uint32
     if (copy->end == PYSTACK_SELF_BROKEN)
         return;
     w->n++;
-    ssize_t n =
-        pystack_self_decode(known.ps, copy, &known.codes, w->arena, &frames, &truncated, &known.unknown);
+    if (!w->begun)
+        pystack_self_begin(known.ps, w->arena);
+    w->begun = true;
+    ssize_t n = pystack_self_decode_next(known.ps, copy, &known.codes, &frames, &truncated, &known.unknown);
     if (n < 0)
         known.undecoded++;
     else
@@ -213,8 +216,10 @@ static size_t known_sample_timed(struct arena *arena) {
                 known_take(&known.threads[k], arena);
     }
     (void)nanosleep(&pause, NULL);
-    for (size_t i = 0; i < known.n_threads; i++)
+    for (size_t i = 0; i < known.n_threads; i++) {
+        w.begun = false;
         (void)signal_sampler_drain(&known.threads[i], known_take_record, &w);
+    }
     return w.n;
 }
 

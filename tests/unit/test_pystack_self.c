@@ -139,6 +139,30 @@ static void test_a_whole_stack(void **state) {
     for_each_version(check_whole);
 }
 
+static void check_together(struct fixture *f, const struct pystack_offsets *off) {
+    const char *func = NULL;
+    fixture_begin(f, off);
+    uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, put_entry(f, frame, SELF_ENTRY), f->leaf, 5, 0);
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_WHOLE);
+    pystack_self_begin(f->ps, &f->arena);
+    for (int i = 0; i < 2; i++) {
+        uint64_t unknown = 0;
+        bool truncated;
+        f->n = pystack_self_decode_next(f->ps, &f->self, &f->known, &f->frames, &truncated, &unknown);
+        expect_both(f);
+        assert_true(!truncated && unknown == 0);
+        assert_true(!func || func == f->frames[0].func);
+        func = f->frames[0].func;
+    }
+    fixture_end(f);
+}
+
+static void test_copies_decoded_together_share_their_texts(void **state) {
+    (void)state;
+    for_each_version(check_together);
+}
+
 static void check_gone(struct fixture *f, const struct pystack_offsets *off) {
     fixture_begin(f, off);
     uint64_t frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->leaf, 5, 0);
@@ -394,6 +418,7 @@ static void test_frames_on_the_stack(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_whole_stack),
+        cmocka_unit_test(test_copies_decoded_together_share_their_texts),
         cmocka_unit_test(test_the_thread_state_of_another),
         cmocka_unit_test(test_a_link_half_made),
         cmocka_unit_test(test_a_copy_of_code),

@@ -487,19 +487,12 @@ static struct thread_sampler_state thread_sampler_state(const struct thread_samp
         .timestamp = timestamp, .stack_id = t->stack_id, .weight = weight, .gil = t->gil, .gc = t->gc};
 }
 
-/* What the thread's copy says, as what is known of it last. 0, or -1: nothing is. */
-static int thread_sampler_decode(struct thread_sampler *p, struct pystack *ps,
-                                 struct thread_sampler_thread *t, const struct pystack_self *copy) {
-    struct arena arena;
-    struct model_frame *frames = NULL;
-    bool truncated = false;
-    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
-    thread_sampler_native_copied(p, ps, copy);
-    ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
-    thread_sampler_native_stop(p, ps);
-    int rc = n < 0 ? -1 : thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated);
-    arena_fini(&arena);
-    if (rc != 0)
+/* The `n` frames of the thread's copy (-1: it is not valid) are what is known of it last. 0, or -1:
+ * nothing is. */
+static int thread_sampler_take_frames(struct thread_sampler *p, struct pystack *ps,
+                                      struct thread_sampler_thread *t, const struct pystack_self *copy,
+                                      struct model_frame *frames, ssize_t n, bool truncated) {
+    if (n < 0 || thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated) != 0)
         return thread_sampler_fail(p, t);
     t->torn = false;
     t->looked = true;
@@ -512,7 +505,16 @@ static int thread_sampler_decode(struct thread_sampler *p, struct pystack *ps,
 /* Make a sample from the copy of a thread that was asked. */
 static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
                                      struct thread_sampler_thread *t, const struct pystack_self *copy) {
-    if (thread_sampler_decode(p, ps, t, copy) != 0)
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool truncated = false;
+    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
+    thread_sampler_native_copied(p, ps, copy);
+    ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
+    thread_sampler_native_stop(p, ps);
+    int rc = thread_sampler_take_frames(p, ps, t, copy, frames, n, truncated);
+    arena_fini(&arena);
+    if (rc != 0)
         return;
     if (p->timed)
         t->spare = thread_sampler_state(t, t->asked_at, 1);
@@ -658,11 +660,28 @@ struct thread_sampler_taking {
     struct thread_sampler *p;
     struct pystack *ps;
     struct thread_sampler_thread *t;
+    struct arena arena; /* the texts of its copies */
+    uint32_t epoch;     /* in which that was begun; 0: it was not */
 };
+
+/* Number the stack of a copy. 0, or -1. */
+static int thread_sampler_decode_record(struct thread_sampler_taking *w, const struct pystack_self *copy) {
+    struct thread_sampler *p = w->p;
+    struct model_frame *frames;
+    bool truncated;
+    /* a new epoch has sent a batch, which may have had another use for pystack */
+    if (w->epoch != p->epoch || w->arena.used > THREAD_SAMPLER_ARENA_BYTES / 2) {
+        arena_fini(&w->arena);
+        pystack_self_begin(w->ps, &w->arena);
+        w->epoch = p->epoch;
+    }
+    ssize_t n = pystack_self_decode_next(w->ps, copy, p->known, &frames, &truncated, &p->unknown_frames);
+    return thread_sampler_take_frames(p, w->ps, w->t, copy, frames, n, truncated);
+}
 
 /* Add a copy that the thread's timer has caused to its states. */
 static void thread_sampler_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
-    const struct thread_sampler_taking *w = arg;
+    struct thread_sampler_taking *w = arg;
     struct thread_sampler *p = w->p;
     p->total_retried += copy->end == PYSTACK_SELF_BROKEN;
     if (copy->end == PYSTACK_SELF_GONE)
@@ -670,7 +689,7 @@ static void thread_sampler_take_record(void *arg, const struct pystack_self *cop
     p->undescribed |= copy->n_keys > 0;
     /* without frames: the others stand for its time */
     if (copy->end == PYSTACK_SELF_BROKEN || copy->end == PYSTACK_SELF_GONE ||
-        copy->end == PYSTACK_SELF_REFUSED || thread_sampler_decode(p, w->ps, w->t, copy) != 0)
+        copy->end == PYSTACK_SELF_REFUSED || thread_sampler_decode_record(w, copy) != 0)
         return;
     struct thread_sampler_state *m = thread_sampler_add_state(p);
     if (m)
@@ -704,8 +723,10 @@ static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *
     struct thread_sampler_state *m = spare.timestamp > 0 ? thread_sampler_add_state(p) : NULL;
     if (m)
         *m = spare;
+    arena_init(&w.arena, THREAD_SAMPLER_ARENA_BYTES);
     if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
         p->crowded |= signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
+    arena_fini(&w.arena);
     thread_sampler_read_resting(p, ps, t, now_s);
 }
 
