@@ -39,6 +39,7 @@
 #define SIGNAL_SAMPLER_TOUCHED (sizeof(struct pystack_self))
 /* of copies that wait to be drained: a second of stacks of 150 frames at 100 Hz */
 #define SIGNAL_SAMPLER_RECORDS ((size_t)512 * 1024)
+#define SIGNAL_SAMPLER_UNREAD (-2) /* a seccomp mode that was not read yet; -1: unknown */
 /* so many slots may belong to a timer: snapshots need some, too */
 #define SIGNAL_SAMPLER_TIMERS (SIGNAL_SAMPLER_SLOTS - 8)
 /* a thread that has not run for so long leaves its slot to another that runs */
@@ -109,7 +110,10 @@ static struct signal_sampler_control {
      * checks no other slots. */
     uint64_t asked;
     int64_t left_out; /* see signal_sampler_leave_out */
-    uint64_t used;    /* one bit for each slot that belongs to a thread */
+    /* of the sampler's thread, as last read */
+    int seccomp;
+    int64_t seccomp_filters;
+    uint64_t used; /* one bit for each slot that belongs to a thread */
     /* the kernel's cost of a signal around the handler; 0 if not measured yet */
     uint64_t deliver_ns;
     struct signal_sampler_slot slots[SIGNAL_SAMPLER_SLOTS];
@@ -333,6 +337,7 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
         return 0;
     exact.pid = getpid();
     exact.stats = stats;
+    exact.seccomp = SIGNAL_SAMPLER_UNREAD;
     if (signal_sampler_get_action(&exact.before) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "the disposition of SIGURG cannot be read");
     if (exact.before.handler != (uintptr_t)SIG_DFL && exact.before.handler != (uintptr_t)SIG_IGN)
@@ -524,18 +529,30 @@ static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thre
     return slot;
 }
 
+/* True if the thread has the same seccomp filters as this one. Filters are only added: one that has what
+ * we had has none that we lack. */
+static bool signal_sampler_has_our_filters(const struct procfs_status *status) {
+    struct procfs_status own;
+    if (status->seccomp == exact.seccomp && status->seccomp_filters == exact.seccomp_filters)
+        return true;
+    if (procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0)
+        return false;
+    exact.seccomp = own.seccomp;
+    exact.seccomp_filters = own.seccomp_filters;
+    return status->seccomp == own.seccomp && status->seccomp_filters == own.seccomp_filters;
+}
+
 /* True if the thread would take the signal, and survive it. One that blocks it would answer
  * later; one with seccomp filters other than ours might be killed for the handler's calls. */
 static bool signal_sampler_takes_it(struct signal_sampler_slot *slot, uint64_t now) {
-    struct procfs_status status, own;
+    struct procfs_status status;
     uint64_t believed = slot->blocked ? SIGNAL_SAMPLER_BLOCKED_NS : SIGNAL_SAMPLER_STATUS_NS;
     if (slot->status_ns && now - slot->status_ns < believed)
         return !slot->blocked;
     slot->status_ns = now;
     slot->blocked = procfs_read_status(0, (pid_t)slot->tid, &status) != 0 ||
-                    procfs_read_status(0, (pid_t)syscall(SYS_gettid), &own) != 0 ||
                     (status.sig_blocked >> (SIGNAL_SAMPLER_SIGNAL - 1) & 1) ||
-                    status.seccomp != own.seccomp || status.seccomp_filters != own.seccomp_filters;
+                    !signal_sampler_has_our_filters(&status);
     return !slot->blocked;
 }
 
