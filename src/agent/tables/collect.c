@@ -47,16 +47,18 @@ size_t collect_bytes(const struct collect *c) { return c->n_threads * sizeof *c-
 
 /* ---- files that are read now and then ---- */
 
-static bool collect_is_due(struct collect_rare *r, uint64_t now_ns, uint64_t *cpu_ns) {
+/* They are short, so their duration stands for CPU time: that needs no call of the kernel, and one in
+ * which we lost the CPU is an outlier (cost.h). */
+static bool collect_is_due(const struct collect_rare *r, uint64_t now_ns, uint64_t *began_ns) {
     if (r->off || now_ns < r->due_ns)
         return false;
-    *cpu_ns = clock_self_cpu_ns();
+    *began_ns = clock_mono_ns();
     return true;
 }
 
-static void collect_done(struct collect_rare *r, uint64_t now_ns, uint64_t every_ns, uint64_t cpu_ns) {
+static void collect_done(struct collect_rare *r, uint64_t now_ns, uint64_t every_ns, uint64_t began_ns) {
     bool stretched;
-    cost_add(&r->cost, clock_self_cpu_ns() - cpu_ns);
+    cost_add(&r->cost, clock_mono_ns() - began_ns);
     /* Half a second less, so that a file to be read every second is due each time. */
     r->due_ns =
         now_ns + cost_interval_ns(&r->cost, every_ns, COLLECT_RARE_PCT, &stretched) - CLOCK_NS_PER_S / 2;
@@ -128,12 +130,12 @@ static double collect_read_steal_pct(struct collect *c) {
 
 static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect_process *out) {
     char text[COLLECT_FILE];
-    uint64_t cpu;
-    if (collect_is_due(&c->fds, now_ns, &cpu)) {
+    uint64_t began;
+    if (collect_is_due(&c->fds, now_ns, &began)) {
         out->fds = collect_count_fds();
-        collect_done(&c->fds, now_ns, CLOCK_NS_PER_S, cpu);
+        collect_done(&c->fds, now_ns, CLOCK_NS_PER_S, began);
     }
-    if (collect_is_due(&c->cgroup, now_ns, &cpu)) {
+    if (collect_is_due(&c->cgroup, now_ns, &began)) {
         if (c->found_ns == 0 || now_ns - c->found_ns > COLLECT_FOUND_NS) {
             c->groups.keep = c->keep;
             cgroup_find(&c->groups, "/proc/self");
@@ -141,24 +143,23 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
         }
         cgroup_read_memory(&c->groups, &out->cgroup_memory, &out->cgroup_limit);
         out->throttled_s = cgroup_read_throttled_s(&c->groups);
-        collect_done(&c->cgroup, now_ns, CLOCK_NS_PER_S, cpu);
+        collect_done(&c->cgroup, now_ns, CLOCK_NS_PER_S, began);
     }
     bool works = out->cpu_pct >= COLLECT_WORKS_PCT || out->major_faults > c->major_faults;
     c->major_faults = out->major_faults;
-    if (c->found_ns && collect_is_due(&c->host, now_ns, &cpu)) {
+    if (c->found_ns && collect_is_due(&c->host, now_ns, &began)) {
         out->memory_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_MEMORY);
         out->io_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_IO);
         out->cpus = collect_count_cpus(&c->groups);
         out->steal_pct = collect_read_steal_pct(c);
-        collect_done(&c->host, now_ns, works ? COLLECT_HOST_NS : COLLECT_HOST_IDLE_NS, cpu);
+        collect_done(&c->host, now_ns, works ? COLLECT_HOST_NS : COLLECT_HOST_IDLE_NS, began);
     }
     if (out->rss_bytes >= 0 && out->rss_bytes <= COLLECT_SMAPS_RSS &&
-        collect_is_due(&c->smaps, now_ns, &cpu)) {
-        uint64_t began = clock_mono_ns();
+        collect_is_due(&c->smaps, now_ns, &began)) {
         if (procfs_read_file(0, 0, "smaps_rollup", text, sizeof text) > 0)
             out->pss_bytes = collect_field_bytes(text, "Pss:");
         c->smaps.off = out->pss_bytes < 0 || clock_mono_ns() - began > COLLECT_SMAPS_LONG_NS;
-        collect_done(&c->smaps, now_ns, COLLECT_SMAPS_NS, cpu);
+        collect_done(&c->smaps, now_ns, COLLECT_SMAPS_NS, began);
     }
 }
 
