@@ -553,8 +553,8 @@ static void self_set_known(struct pystack_known *known, uint64_t addr, bool is_k
 }
 
 /* 0, or 1 if there is no more room. */
-static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
-                             size_t i, size_t *n, uint64_t *unknown) {
+static int self_decode_frame(struct pystack *ps, const struct pystack_self_result *s,
+                             struct pystack_known *known, size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];
     struct pystack_raw_frame f = {.addr = g->addr,
                                   .code = g->code,
@@ -580,7 +580,7 @@ static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, s
 
 void pystack_self_begin(struct pystack *ps, struct arena *arena) { pystack_codes_begin(&ps->codes, arena); }
 
-ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self *s,
+ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self_result *s,
                                  struct pystack_known *known, struct model_frame **out, bool *truncated,
                                  uint64_t *unknown) {
     size_t n = 0;
@@ -604,9 +604,15 @@ ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self *
 ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
                             struct arena *arena, struct model_frame **out, bool *truncated,
                             uint64_t *unknown) {
+    const struct pystack_self_result result = {.taken_ns = s->taken_ns,
+                                               .end = s->end,
+                                               .n_frames = s->n_frames,
+                                               .n_keys = s->n_keys,
+                                               .frames = s->frames,
+                                               .keys = s->keys};
     struct model_frame *frames;
     pystack_self_begin(ps, arena);
-    ssize_t n = pystack_self_decode_next(ps, s, known, &frames, truncated, unknown);
+    ssize_t n = pystack_self_decode_next(ps, &result, known, &frames, truncated, unknown);
     *out = NULL;
     if (n <= 0)
         return n;

@@ -137,11 +137,22 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
                             struct arena *arena, struct model_frame **out, bool *truncated,
                             uint64_t *unknown);
 
+/* What is decoded of a copy. */
+struct pystack_self_result {
+    uint64_t taken_ns;
+    enum pystack_self_end end;
+    enum model_gil gil_state;
+    int8_t gc_state;
+    size_t n_frames, n_keys;
+    const struct pystack_self_frame *frames;
+    const struct pystack_code_key *keys;
+};
+
 /* The same for copies that were all made before pystack_self_begin, without another function of pystack
  * in between: the texts that they share are in `arena` once. The frames are valid until the next
  * call. */
 void pystack_self_begin(struct pystack *ps, struct arena *arena);
-ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self *s,
+ssize_t pystack_self_decode_next(struct pystack *ps, const struct pystack_self_result *s,
                                  struct pystack_known *known, struct model_frame **out, bool *truncated,
                                  uint64_t *unknown);
 

@@ -179,12 +179,11 @@ struct known_taking {
 };
 
 /* A copy that a timer has caused. */
-static void known_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
+static void known_take_record(void *arg, const struct pystack_self_result *copy, uint32_t weight) {
     struct known_taking *w = arg;
     struct model_frame *frames;
     bool truncated;
     (void)weight;
-    known.reads += copy->reads;
     known.broken += copy->end == PYSTACK_SELF_BROKEN;
     if (copy->end == PYSTACK_SELF_BROKEN)
         return;

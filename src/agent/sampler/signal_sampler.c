@@ -61,6 +61,11 @@ struct signal_sampler_record {
     int8_t gc_state;
 };
 
+_Static_assert(sizeof(struct signal_sampler_record) % _Alignof(struct pystack_self_frame) == 0 &&
+                   sizeof(struct pystack_self_frame) % _Alignof(struct pystack_code_key) == 0 &&
+                   sizeof(struct pystack_code_key) % _Alignof(struct signal_sampler_record) == 0,
+               "one after the other, they are read where they are");
+
 /* A thread's slot. Only `state` is written by both sides. */
 struct signal_sampler_slot {
     uint32_t state; /* enum signal_sampler_state, atomic */
@@ -101,8 +106,7 @@ static struct signal_sampler_control {
     /* SIGNAL_SAMPLER_SLOTS x SIGNAL_SAMPLER_RECORDS, and room for those of the slot being drained;
      * mapped at first use */
     uint8_t *records;
-    struct pystack_self *drained; /* a record as a copy; mapped with them */
-    char timer_error[160];        /* why timers were refused */
+    char timer_error[160]; /* why timers were refused */
     bool native_wanted;
     struct signal_sampler_stats *stats;
     uint64_t restarted, eintr, handler_ns, handled, expired; /* written by handlers */
@@ -278,12 +282,9 @@ static void signal_sampler_unmap(void) {
         munmap(exact.native, SIGNAL_SAMPLER_NATIVE_BYTES);
     if (exact.records)
         munmap(exact.records, SIGNAL_SAMPLER_RECORDS_BYTES);
-    if (exact.drained)
-        munmap(exact.drained, sizeof *exact.drained);
     exact.pool = NULL;
     exact.native = NULL;
     exact.records = NULL;
-    exact.drained = NULL;
     exact.native_wanted = false;
 }
 
@@ -437,7 +438,7 @@ void signal_sampler_in_child(void) {
 }
 
 size_t signal_sampler_bytes(void) {
-    size_t n = stack_headroom_bytes() + alt_stack_bytes() + (exact.drained ? sizeof *exact.drained : 0);
+    size_t n = stack_headroom_bytes() + alt_stack_bytes();
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++)
         n += exact.slots[i].self ? SIGNAL_SAMPLER_TOUCHED + (exact.native ? sizeof *exact.native : 0) +
                                        exact.slots[i].records_most
@@ -689,9 +690,7 @@ void signal_sampler_forget(const struct pystack_thread *t) {
 static bool signal_sampler_map_records(void) {
     if (!exact.records)
         exact.records = signal_sampler_map(SIGNAL_SAMPLER_RECORDS_BYTES);
-    if (!exact.drained)
-        exact.drained = signal_sampler_map(sizeof *exact.drained);
-    return exact.records && exact.drained;
+    return exact.records;
 }
 
 /* 0, or -1. */
@@ -756,45 +755,48 @@ enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const str
 
 const char *signal_sampler_timer_error(void) { return exact.timer_error; }
 
-/* Make a copy of the record at `*from`, and go on behind it. Returns its weight. */
-static uint32_t signal_sampler_read_record(struct pystack_self *s, const uint8_t **from) {
-    struct signal_sampler_record r;
-    memcpy(&r, *from, sizeof r);
-    s->taken_ns = r.taken_ns;
-    s->end = (enum pystack_self_end)r.end;
-    s->gil_state = (enum model_gil)r.gil_state;
-    s->gc_state = r.gc_state;
-    s->n_frames = r.n_frames;
-    s->n_keys = r.n_keys;
-    memcpy(s->frames, *from + sizeof r, r.n_frames * sizeof s->frames[0]);
-    memcpy(s->keys, *from + sizeof r + r.n_frames * sizeof s->frames[0], r.n_keys * sizeof s->keys[0]);
-    *from += sizeof r + r.n_frames * sizeof s->frames[0] + r.n_keys * sizeof s->keys[0];
-    return r.weight;
+/* The copy in the record at `*from`, which becomes the one behind it. Returns its weight. */
+static uint32_t signal_sampler_read_record(struct pystack_self_result *out, const void **from) {
+    const struct signal_sampler_record *r = *from;
+    const struct pystack_self_frame *frames = (const void *)(r + 1);
+    const struct pystack_code_key *keys = (const void *)(frames + r->n_frames);
+    *out = (struct pystack_self_result){.taken_ns = r->taken_ns,
+                                        .end = (enum pystack_self_end)r->end,
+                                        .gil_state = (enum model_gil)r->gil_state,
+                                        .gc_state = r->gc_state,
+                                        .n_frames = r->n_frames,
+                                        .n_keys = r->n_keys,
+                                        .frames = frames,
+                                        .keys = keys};
+    *from = keys + r->n_keys;
+    return r->weight;
 }
 
 bool signal_sampler_drain(const struct pystack_thread *t,
-                          void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                          void (*take)(void *arg, const struct pystack_self_result *copy, uint32_t weight),
                           void *arg) {
     struct signal_sampler_slot *slot = exact.armed ? signal_sampler_find(t) : NULL;
     if (slot && slot->unwanted) /* the answer came too late for who had asked */
         signal_sampler_release(t);
     if (!slot || !slot->timer || !signal_sampler_own(slot))
         return false;
-    const uint8_t *from = exact.records + SIGNAL_SAMPLER_SLOTS * SIGNAL_SAMPLER_RECORDS;
+    uint8_t *room = exact.records + SIGNAL_SAMPLER_SLOTS * SIGNAL_SAMPLER_RECORDS;
+    const void *from = room;
     size_t n = slot->n_records;
     bool crowded = slot->records_used > SIGNAL_SAMPLER_RECORDS / 2;
     if (slot->records_used > slot->records_most)
         slot->records_most = slot->records_used;
-    memcpy((uint8_t *)(uintptr_t)from, signal_sampler_records(slot), slot->records_used);
+    memcpy(room, signal_sampler_records(slot), slot->records_used);
     uint32_t lost = slot->lost;
     slot->records_used = slot->n_records = slot->lost = 0;
     slot->used_ns = n ? clock_mono_ns() : slot->used_ns;
     signal_sampler_disown(slot);
     for (size_t i = 0; i < n; i++) {
-        uint32_t weight = signal_sampler_read_record(exact.drained, &from);
+        struct pystack_self_result copy;
+        uint32_t weight = signal_sampler_read_record(&copy, &from);
         weight += i + 1 == n ? lost : 0;
-        slot->filtered = slot->filtered || exact.drained->end == PYSTACK_SELF_REFUSED;
-        take(arg, exact.drained, weight);
+        slot->filtered = slot->filtered || copy.end == PYSTACK_SELF_REFUSED;
+        take(arg, &copy, weight);
     }
     return crowded;
 }

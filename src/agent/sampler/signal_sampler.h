@@ -108,7 +108,7 @@ void signal_sampler_stop_timers(void);
  * the call of `take`, `weight` is the number of expiries that it stands for. Returns true if more than
  * half of the room for them was used. */
 bool signal_sampler_drain(const struct pystack_thread *t,
-                          void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                          void (*take)(void *arg, const struct pystack_self_result *copy, uint32_t weight),
                           void *arg);
 
 /* In the child of a fork, which has no handler of ours. Async-signal-safe. */

@@ -487,17 +487,17 @@ static struct thread_sampler_state thread_sampler_state(const struct thread_samp
         .timestamp = timestamp, .stack_id = t->stack_id, .weight = weight, .gil = t->gil, .gc = t->gc};
 }
 
-/* The `n` frames of the thread's copy (-1: it is not valid) are what is known of it last. 0, or -1:
- * nothing is. */
+/* The `n` frames of the thread's copy (-1: it is not valid), and what that says of GIL and collector,
+ * are what is known of it last. 0, or -1: nothing is. */
 static int thread_sampler_take_frames(struct thread_sampler *p, struct pystack *ps,
-                                      struct thread_sampler_thread *t, const struct pystack_self *copy,
-                                      struct model_frame *frames, ssize_t n, bool truncated) {
+                                      struct thread_sampler_thread *t, struct model_frame *frames, ssize_t n,
+                                      bool truncated, enum model_gil gil, int8_t gc) {
     if (n < 0 || thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated) != 0)
         return thread_sampler_fail(p, t);
     t->torn = false;
     t->looked = true;
-    t->gil = copy->gil_state;
-    t->gc = copy->gc_state;
+    t->gil = gil;
+    t->gc = gc;
     p->total_exact++;
     return 0;
 }
@@ -512,7 +512,7 @@ static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *p
     thread_sampler_native_copied(p, ps, copy);
     ssize_t n = pystack_self_decode(ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
     thread_sampler_native_stop(p, ps);
-    int rc = thread_sampler_take_frames(p, ps, t, copy, frames, n, truncated);
+    int rc = thread_sampler_take_frames(p, ps, t, frames, n, truncated, copy->gil_state, copy->gc_state);
     arena_fini(&arena);
     if (rc != 0)
         return;
@@ -665,7 +665,8 @@ struct thread_sampler_taking {
 };
 
 /* Number the stack of a copy. 0, or -1. */
-static int thread_sampler_decode_record(struct thread_sampler_taking *w, const struct pystack_self *copy) {
+static int thread_sampler_decode_record(struct thread_sampler_taking *w,
+                                        const struct pystack_self_result *copy) {
     struct thread_sampler *p = w->p;
     struct model_frame *frames;
     bool truncated;
@@ -676,11 +677,11 @@ static int thread_sampler_decode_record(struct thread_sampler_taking *w, const s
         w->epoch = p->epoch;
     }
     ssize_t n = pystack_self_decode_next(w->ps, copy, p->known, &frames, &truncated, &p->unknown_frames);
-    return thread_sampler_take_frames(p, w->ps, w->t, copy, frames, n, truncated);
+    return thread_sampler_take_frames(p, w->ps, w->t, frames, n, truncated, copy->gil_state, copy->gc_state);
 }
 
 /* Add a copy that the thread's timer has caused to its states. */
-static void thread_sampler_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
+static void thread_sampler_take_record(void *arg, const struct pystack_self_result *copy, uint32_t weight) {
     struct thread_sampler_taking *w = arg;
     struct thread_sampler *p = w->p;
     p->total_retried += copy->end == PYSTACK_SELF_BROKEN;
