@@ -5,7 +5,7 @@
  *
  * The signal is SIGURG, whose default is to be ignored, so a late one (after exec, after we are
  * gone) does nothing. We send it only to a thread that runs, does not block it and has answered
- * the last one. The handler copies into a slot of a pool that is never freed while it may be
+ * the last one, unless that was withdrawn. The handler copies into a slot of a pool that is never freed while it may be
  * used. A thread whose timer runs has a slot for itself, in which its copies are collected until
  * they are drained. Used by the sampler's thread; the handler runs on threads of the job.
  */
