@@ -339,11 +339,14 @@ static void sampler_publish_step(struct sampler *s) {
     __atomic_store_n(&s->mailbox->last_step, step, __ATOMIC_RELAXED);
 }
 
-/* Write new samples to the tables; the cost of that does not count as sampling. */
-static void sampler_record(struct sampler *s) {
+/* Write new samples to the tables, and with `flush` into their files; the cost of that does not count
+ * as sampling. */
+static void sampler_record(struct sampler *s, bool flush) {
     uint64_t before = s->always.record.cost_ns;
     struct record_samples samples = background_samples(&s->profile);
     s->always.outgrown |= record_take(&s->always.record, &samples);
+    if (flush)
+        record_flush(&s->always.record);
     sampler_publish_step(s);
     s->spending.elsewhere_ns += s->always.record.cost_ns - before;
 }
@@ -475,7 +478,7 @@ static void sampler_send_batches(struct sampler *s, struct sampler_batch *list, 
 static void sampler_flush(void *arg) {
     struct sampler *s = arg;
     struct sampler_batch list[MAILBOX_SLOTS];
-    sampler_record(s);
+    sampler_record(s, false);
     s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
         return;
@@ -782,10 +785,8 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_end_batch(s);
     if (plan->always.second)
         sampler_do_second(s);
-    if (record_is_due(&s->always.record)) { /* several ticks together: fewer cold caches */
-        sampler_record(s);
-        record_flush(&s->always.record);
-    }
+    if (record_is_due(&s->always.record)) /* several ticks together: fewer cold caches */
+        sampler_record(s, true);
     if (plan->probes)
         sampler_do_probes(s, plan);
     if (sampler_answer(s, plan, SAMPLER_LAST))
