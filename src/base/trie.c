@@ -8,8 +8,9 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define TRIE_SPARE 8  /* a share of the room: the last one */
-#define TRIE_LIKE 512 /* frames: deeper stacks are added without a comparison */
+#define TRIE_LIKE 512      /* frames: deeper stacks are added without a comparison */
+#define TRIE_SPARE 8       /* a share of what an array holds: the last one */
+#define TRIE_TEXT_SPARE 64 /* the same of all memory, for texts */
 
 void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes) {
     *t = (struct trie){.max_stacks = max_stacks, .max_bytes = max_bytes};
@@ -67,15 +68,17 @@ static int trie_reserve(const struct trie *t, struct table *table) {
     return trie_afford(t, table_growth(table)) == 0 ? table_reserve(table, table->n + 1) : -1;
 }
 
-/* True if an array of `n` elements, with its table, is nearly used up and cannot be enlarged. */
+/* True if an array of `n` elements, with its table, is nearly used up and cannot be enlarged. Both double:
+ * first the table, which is there twice meanwhile. */
 static bool trie_is_tight(const struct trie *t, const struct table *table, size_t n, size_t cap,
                           size_t size) {
-    return n >= cap - cap / TRIE_SPARE && trie_afford(t, cap * size + 2 * table_bytes(table)) != 0;
+    size_t more = cap * size, index = table_bytes(table);
+    return n >= cap - cap / TRIE_SPARE && trie_afford(t, index + (more > index ? more : index)) != 0;
 }
 
 bool trie_is_nearly_full(const struct trie *t) {
     return t->n_stacks >= t->max_stacks - t->max_stacks / TRIE_SPARE ||
-           trie_afford(t, t->max_bytes / TRIE_SPARE) != 0 ||
+           trie_afford(t, t->max_bytes / TRIE_TEXT_SPARE) != 0 ||
            trie_is_tight(t, &t->by_stack, t->n_stacks, t->cap_stacks, sizeof *t->stacks) ||
            trie_is_tight(t, &t->by_frame, t->n_frames, t->cap_frames, sizeof *t->frames) ||
            trie_is_tight(t, &t->by_string, t->n_strings, t->cap_strings, sizeof *t->strings);

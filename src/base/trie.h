@@ -53,7 +53,7 @@ uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *
  * for them. */
 uint32_t trie_add_truncated(struct trie *t, const struct model_frame *frames, size_t n);
 
-/* True if about an eighth of the room is left. */
+/* True if it will soon be full: about an eighth of the numbers is left, or little memory. */
 bool trie_is_nearly_full(const struct trie *t);
 
 /* Bytes in use. */
