@@ -407,7 +407,8 @@ static void self_set_state(struct pystack_self *s) {
 void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
                           const struct pystack_known *known) {
     const struct pystack_offsets *o = &ps->reader.off;
-    bool same = s->thread.tstate == t->tstate && s->thread.serial == t->serial;
+    /* a thread without Python has no thread state, like what was never prepared */
+    bool same = s->reader.mem.read && s->thread.tstate == t->tstate && s->thread.serial == t->serial;
     if (!same)
         s->n_regions = SELF_FIXED;
     pystack_self_reuse(s);
