@@ -136,7 +136,7 @@ def test_accounts_of_the_cpu_are_the_kernel_s(job, period, busy):
 LINES = """
 import random
 @pytest.mark.timeout(120)
-def test_numbers_of_stacks_begin_anew_between_drains(job):
+def test_numbers_of_stacks_begin_again_between_drains(job):
     """Where they were used up in the middle of a drain, its ticks had no samples."""
     j = job(env={"PROBING_BUDGET": "50"})
     define_in(j, """
