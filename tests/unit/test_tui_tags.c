@@ -488,6 +488,20 @@ static void test_processes_are_tagged(void **state) {
     app_free(a);
 }
 
+/* One of the tagged ones refuses: nothing is left to be attached to after what is chosen next. */
+static void test_refused_process_leaves_none(void **state) {
+    struct app *a = fixture_picker(false);
+    (void)state;
+    (void)fixture_draw(a, 24, 80);
+    fixture_press(a, "Space Space Space Enter");
+    assert_shows(a, "it belongs to root");
+    assert_int_equal(fake_host_take().attach, 0);
+    fixture_press(a, "U Home Enter");
+    assert_int_equal(fake_host_take().attach, 4242);
+    assert_int_equal(app_attach_next(a), 0);
+    app_free(a);
+}
+
 static void test_targets_are_tagged(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
@@ -592,15 +606,25 @@ static void test_menus_by_mouse(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tags_are_a_set),       cmocka_unit_test(test_threads_stay_tagged),
-        cmocka_unit_test(test_threads_are_copied),   cmocka_unit_test(test_exports_of_threads),
-        cmocka_unit_test(test_exports_of_functions), cmocka_unit_test(test_rows_of_a_result),
-        cmocka_unit_test(test_rows_stay_tagged),     cmocka_unit_test(test_events),
-        cmocka_unit_test(test_frames_are_tagged),    cmocka_unit_test(test_modules_are_tagged),
-        cmocka_unit_test(test_trees_are_tagged),     cmocka_unit_test(test_groups_are_tagged),
-        cmocka_unit_test(test_steps_are_tagged),     cmocka_unit_test(test_processes_are_tagged),
-        cmocka_unit_test(test_targets_are_tagged),   cmocka_unit_test(test_tags_end_with_the_target),
-        cmocka_unit_test(test_menu_of_timeline),     cmocka_unit_test(test_menu_of_overview),
+        cmocka_unit_test(test_tags_are_a_set),
+        cmocka_unit_test(test_threads_stay_tagged),
+        cmocka_unit_test(test_threads_are_copied),
+        cmocka_unit_test(test_exports_of_threads),
+        cmocka_unit_test(test_exports_of_functions),
+        cmocka_unit_test(test_rows_of_a_result),
+        cmocka_unit_test(test_rows_stay_tagged),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_frames_are_tagged),
+        cmocka_unit_test(test_modules_are_tagged),
+        cmocka_unit_test(test_trees_are_tagged),
+        cmocka_unit_test(test_groups_are_tagged),
+        cmocka_unit_test(test_steps_are_tagged),
+        cmocka_unit_test(test_processes_are_tagged),
+        cmocka_unit_test(test_refused_process_leaves_none),
+        cmocka_unit_test(test_targets_are_tagged),
+        cmocka_unit_test(test_tags_end_with_the_target),
+        cmocka_unit_test(test_menu_of_timeline),
+        cmocka_unit_test(test_menu_of_overview),
         cmocka_unit_test(test_menus_by_mouse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

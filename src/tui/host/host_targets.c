@@ -287,7 +287,7 @@ static int host_take_chosen(struct host *r, const struct target_address *addr, s
  * others are shown. */
 static void host_end_attach(struct host *r, int rc, const struct err *e) {
     bool several = r->app->attaches_several;
-    pid_t next = app_attach_next(r->app);
+    pid_t next = several ? app_attach_next(r->app) : 0;
     host_set_time(r);
     if (rc != 0 && several)
         log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_BAD, "%s", e->text);

@@ -247,8 +247,8 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
 
 /* ---- actions ---- */
 
-/* Attach to all tagged ones that allow it, one after the other: each becomes a target. */
-static void picker_attach_tagged(struct picker_state *s, struct app *app) {
+/* The tagged ones are to be attached to next. False, with a message: one of them may not be, so none is. */
+static bool picker_queue_tagged(struct picker_state *s, struct app *app) {
     app->n_attach_more = 0;
     for (int i = 0; i < s->n; i++) {
         const struct target_process *p = picker_of(s->rows[i]);
@@ -256,14 +256,23 @@ static void picker_attach_tagged(struct picker_state *s, struct app *app) {
             continue;
         if (!p->inspectable && !p->readable) {
             app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
-            return;
+            app->n_attach_more = 0;
+            return false;
         }
         if (app->n_attach_more == TARGETS_MAX) {
             app_refuse(app, "at most %d targets at a time", TARGETS_MAX);
-            return;
+            app->n_attach_more = 0;
+            return false;
         }
         app->attach_more[app->n_attach_more++] = p->pid;
     }
+    return true;
+}
+
+/* Attach to all tagged ones, one after the other: each becomes a target. */
+static void picker_attach_tagged(struct picker_state *s, struct app *app) {
+    if (!picker_queue_tagged(s, app))
+        return;
     if (app->n_attach_more == 0) {
         app_message(app, false, "none of the tagged rows is shown: A shows all");
         return;
