@@ -41,7 +41,7 @@ static void test_children(void **state) {
     struct model_target t;
     struct model_snapshot s;
     (void)state;
-    app_set_pid(a, 4242);
+    a->pid = 4242;         /* of what it has received */
     fixture_press(a, "C"); /* the target's own thread */
     assert_int_equal(fake_host_take().attach, 0);
     assert_shows(a, "this thread is the target's own");

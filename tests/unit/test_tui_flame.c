@@ -344,7 +344,7 @@ static void test_another_target(void **state) {
     struct app *a = flame_app(8);
     struct model_target t;
     (void)state;
-    app_set_pid(a, 4242);
+    a->pid = 4242; /* of what it has received */
     fixture_press(a, "j j 4 2");
     app_set_pid(a, 4300);
     fixture_target(&t, FIXTURE_NORMAL);

@@ -480,7 +480,7 @@ static void test_after_the_end(void **state) {
     struct app *a = history_app();
     struct err why = {ERR_LOST, "process 4242 has ended"};
     (void)state;
-    app_set_pid(a, 4242);
+    a->pid = 4242; /* of what it has received */
     app_set_state(a, SESSION_LOST, &why, 0);
     fixture_press(a, ", ,");
     assert_shows(a, "functional.py:127");

@@ -326,7 +326,7 @@ static void test_offer(void **state) {
     fixture_press(a, "q O");
     fixture_shows(a, 24, 80, "no job is watched");
     fixture_hides(a, 24, 200, "p Ranks");
-    app_set_pid(a, 4242);
+    a->pid = 4242; /* of what it has received */
     app_job_take_offer(a, 4242, "train.py-c4f2", 3, 8);
     fixture_shows(a, 24, 200, "p Ranks");
     fixture_shows(a, 24, 80, "rank 3 of 8");

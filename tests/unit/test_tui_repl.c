@@ -356,7 +356,7 @@ static void test_refusals(void **state) {
     fixture_press(a, "2 Enter");
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "not connected to the job");
-    app_set_pid(a, 4242);
+    a->pid = 4242; /* of what it has received */
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
     fixture_press(a, "F5");
     repl_fixture_asked(a, REPL_RUN, "2");

@@ -530,7 +530,7 @@ static void test_targets_are_tagged(void **state) {
 static void test_tags_end_with_the_target(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    app_set_pid(a, 4242);
+    a->pid = 4242; /* of what it has received */
     fixture_press(a, "p Space");
     assert_shows(a, "1 tagged");
     fixture_press(a, "Esc p");

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_arm.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
 #include "tui/core/targets.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
@@ -209,6 +211,53 @@ static void anything(void **state) {
     app_free(a);
 }
 
+/* A question about the last target is not one about the next, nor is a variable of it watched there. */
+static void questions_end_with_the_target(void **state) {
+    (void)state;
+    for (int one = 0; one < 2; one++) {
+        struct app *a = one ? fixture_app(FIXTURE_NORMAL, 3, false) : several();
+        struct model_setting setting = {.key = "probing.torch_profiling", .value = "on"};
+        struct model_status status = {.settings = &setting, .n_settings = 1};
+        fixture_press(a, "B");
+        assert_shows(a, "Start debugpy in the job?");
+        app_arm_watch(a, "loss", "train_step");
+        (void)fake_host_take();
+        if (one)
+            app_set_pid(a, 4300);
+        else
+            targets_show(a, 1);
+        assert_hides(a, "Start debugpy in the job?");
+        fixture_press(a, "y");
+        assert_int_equal(a->ask.action, ACTION_NONE);
+        assert_false(a->ask.agreed[ACTION_DEBUG]);
+        assert_null(a->debug.def);
+        app_take_status(a, &status);
+        assert_string_equal(fake_host_take().config.key, "");
+        app_free(a);
+    }
+}
+
+/* A recording, a port: their pid is not known from here, and what comes after one is another. */
+static void pid_is_unknown(void **state) {
+    static const pid_t next[] = {4242, 0};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+        struct model_target t;
+        fixture_samples(a, 2);
+        app_set_pid(a, next[i]);
+        assert_false(a->data.has_target);
+        assert_int_equal(a->data.received, 0);
+        assert_null(a->data.tally);
+        assert_hides(a, "train_step");
+        fixture_target(&t, FIXTURE_NORMAL);
+        app_take_target(a, &t);
+        app_set_pid(a, 4242); /* again: what is known stays, if it is known to be the same */
+        assert_int_equal(a->data.has_target, next[i] > 0);
+        app_free(a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_its_own),
@@ -217,6 +266,8 @@ int main(void) {
         cmocka_unit_test(samples_are_apart),
         cmocka_unit_test(there_is_an_end),
         cmocka_unit_test(one_alone),
+        cmocka_unit_test(questions_end_with_the_target),
+        cmocka_unit_test(pid_is_unknown),
         cmocka_unit_test(anything),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");

@@ -216,3 +216,5 @@ void app_arm_take_watch(struct app *a, const struct model_status *s) {
     }
     w->expr[0] = '\0';
 }
+
+void app_arm_forget_watch(struct app *a) { a->watch.expr[0] = '\0'; }

@@ -45,6 +45,9 @@ void app_arm_watch(struct app *a, const char *name, const char *func);
 /* The agent's status: changes the setting if a variable is to be watched. */
 void app_arm_take_watch(struct app *a, const struct model_status *s);
 
+/* Another target is shown: the variable is one of the last one. */
+void app_arm_forget_watch(struct app *a);
+
 /* The value of probing.torch_profiling with an expression added, or removed if it is there; `*on`:
  * it was added. 0, or -1 with the error. */
 int app_arm_turn_watch(const char *before, const char *expr, char *value, size_t cap, bool *on,

@@ -50,3 +50,10 @@ bool app_ask_answer(struct app *a, uint32_t key, enum action *action) {
     a->ask.agreed[*action] = true;
     return true;
 }
+
+void app_ask_forget(struct app *a) {
+    if (!a->ask.action)
+        return;
+    a->ask.action = ACTION_NONE;
+    app_message(a, false, "another target is shown now: nothing was done");
+}

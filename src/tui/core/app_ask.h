@@ -20,4 +20,7 @@ bool app_ask_first(struct app *a, enum action action);
 /* The key that answers the open question; true: the action is to be done now. */
 bool app_ask_answer(struct app *a, uint32_t key, enum action *action);
 
+/* Another target is shown: what was asked about the last one is not to be done to it. */
+void app_ask_forget(struct app *a);
+
 #endif

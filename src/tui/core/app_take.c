@@ -7,6 +7,7 @@
 
 #include "tui/core/app.h"
 #include "tui/core/app_arm.h"
+#include "tui/core/app_ask.h"
 #include "tui/core/app_debug.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_history.h"
@@ -153,12 +154,16 @@ void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *an
 
 void app_set_pid(struct app *a, pid_t pid) {
     pid_t before = a->pid, started = a->came_from;
+    /* two targets of unknown pid, a recording and one behind a port, are not the same */
+    bool is_same = before == pid && pid > 0, is_first = !before && !a->data.has_target && !a->data.received;
     a->pid = pid;
     a->data.pulse.began_s = a->began_s;
     if (!before) /* those of a job */
         app_feeds_forget(&a->feeds);
-    if (!before || before == pid)
+    if (is_same || is_first)
         return;
+    app_ask_forget(a);
+    app_arm_forget_watch(a);
     a->came_from = started == pid || a->job.opening >= 0 ? 0 : before;
     data_fini(&a->data);
     data_init(&a->data);

@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 #include "tui/core/app.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_ask.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_history.h"
 #include "tui/core/app_query.h"
@@ -107,6 +109,8 @@ void targets_show(struct app *a, int i) {
     a->came_from = 0;
     a->native = false; /* as for any target that is opened */
     a->data.locals_awaited = false;
+    app_ask_forget(a);
+    app_arm_forget_watch(a);
     app_query_forget(&a->query);
     app_feeds_forget(&a->feeds);
     app_forget_source(a);
