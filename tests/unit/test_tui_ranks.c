@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/export/export.h"
 #include "tui/core/app.h"
+#include "tui/core/app_export.h"
 #include "tui/core/app_history.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_life.h"
@@ -314,6 +316,27 @@ static void test_elsewhere(void **state) {
     assert_int_equal(asked.attach, 4305);
     assert_string_equal(asked.attach_host, "gpu1");
     fixture_shows(a, 24, 80, "opening rank 5, process 4305 of gpu1");
+    struct model_target t;
+    struct proc_stats here = {.limit_bytes = 1};
+    char name[128];
+    app_set_pid(a, 0); /* it has no number here */
+    app_attach_done(a, NULL);
+    fixture_target(&t, FIXTURE_NORMAL);
+    t.pid = 4305;
+    app_set_state(a, SESSION_CONNECTED, NULL, 0);
+    app_take_target(a, &t);
+    app_take_proc_stats(a, &here);
+    fixture_shows(a, 24, 80, "CONNECTED");
+    fixture_hides(a, 24, 80, "NO RANK OPEN");
+    fixture_shows(a, 24, 80, "rank 5 of 8");
+    assert_int_equal(fake_host_take().find_job, 0);
+    app_export_name(a, export_find("svg", NULL), name, sizeof name);
+    assert_non_null(strstr(name, "probing-4305-"));
+    fixture_press(a, "p ]"); /* the next one: nothing of this one is shown as its own */
+    assert_int_equal(fake_host_take().attach, 4306);
+    app_set_pid(a, 0);
+    assert_false(a->data.has_target);
+    assert_true(a->data.pulse.vitals_at_s <= 0);
     app_free(a);
 }
 

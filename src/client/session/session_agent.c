@@ -25,7 +25,9 @@
 /* ---- errors, as one line for the user ---- */
 
 static const char *session_what(const struct target_address *addr, char *buf, size_t cap) {
-    if (addr->pid > 0)
+    if (addr->tunnel > 0)
+        snprintf(buf, cap, "the agent on the other host");
+    else if (addr->pid > 0)
         snprintf(buf, cap, "the agent in process %d", (int)addr->pid);
     else
         snprintf(buf, cap, "the agent at %s", tcp_name(addr->path));
@@ -209,6 +211,11 @@ static bool session_is_final(const struct session_agent *s) {
     return s->state == SESSION_LOST || s->state == SESSION_FAILED;
 }
 
+/* The process that listens at the socket; 0: unknown. */
+static pid_t session_listener(const struct session_agent *s) {
+    return s->addr.tunnel > 0 ? s->addr.tunnel : s->addr.pid;
+}
+
 /* Drop the link and all state that belongs to it. */
 static void session_drop_link(struct session_agent *s) {
     struct net_link *link = s->link;
@@ -230,7 +237,10 @@ static void session_finish(struct session_agent *s, enum session_state state, co
 
 static void session_lost(struct session_agent *s) {
     struct err why;
-    err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
+    if (s->addr.tunnel > 0)
+        err_set(&why, ERR_LOST, "process %d, which led to the other host, has ended", (int)s->addr.tunnel);
+    else
+        err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_finish(s, SESSION_LOST, &why);
 }
 
@@ -248,7 +258,7 @@ static void session_retry_later(struct session_agent *s, const struct err *why) 
 /* The connection has become useless: the session ends, or tries again. */
 static void session_broken(struct session_agent *s, enum session_state default_value, const struct err *why) {
     session_drop_link(s);
-    if (s->addr.pid > 0 && procfs_is_ending(s->addr.pid))
+    if (session_listener(s) > 0 && procfs_is_ending(session_listener(s)))
         session_lost(s);
     else if (default_value == SESSION_FAILED || !s->greeted)
         session_finish(s, SESSION_FAILED, why);
@@ -723,7 +733,7 @@ static const struct net_link_handler session_link_handler = {
 };
 
 static int session_connect(struct session_agent *s, struct err *e) {
-    s->link = net_link_open(s->loop, s->addr.path, s->addr.pid, &session_link_handler, s, e);
+    s->link = net_link_open(s->loop, s->addr.path, session_listener(s), &session_link_handler, s, e);
     if (!s->link)
         return -1;
     loop_timer_set(s->timeout, SESSION_ANSWER_TIMEOUT_NS / CLOCK_NS_PER_US);
@@ -799,7 +809,8 @@ struct session *session_agent_new(struct loop *l, const struct target_address *a
     s->retry = loop_timer_new(l, session_on_retry, s, e);
     s->timeout = s->retry ? loop_timer_new(l, session_on_timeout, s, e) : NULL;
     if (!s->timeout ||
-        source_watch_end(l, addr->pid, session_on_target_end, s, &s->pidfd, &s->end_watch, e) != 0 ||
+        source_watch_end(l, session_listener(s), session_on_target_end, s, &s->pidfd, &s->end_watch, e) !=
+            0 ||
         session_connect(s, e) != 0) {
         session_agent_free(&s->base);
         return NULL;

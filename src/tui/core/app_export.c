@@ -71,7 +71,8 @@ void app_export_name(const struct app *app, const struct export_format *f, char 
             ending = endings[i].ending;
     if (localtime_r(&t, &tm))
         strftime(when, sizeof when, "-%Y%m%d-%H%M%S", &tm);
-    snprintf(buf, cap, "probing-%ld%s.%s", (long)app->pid, when, ending);
+    long pid = app->pid > 0 || !app->data.has_target ? (long)app->pid : (long)app->data.target.pid;
+    snprintf(buf, cap, "probing-%ld%s.%s", pid, when, ending);
 }
 
 /* ---- the screen as text ---- */

@@ -77,7 +77,9 @@ static void header_percent(char *buf, size_t cap, double v) {
 /* State of the connection; its role. */
 static enum theme_role header_connection(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
-    if (a->pid == 0 && job_state_is_watched(a)) {
+    bool is_open =
+        a->pid > 0 || d->has_target || a->job.opened >= 0; /* on another host: without a pid here */
+    if (!is_open && job_state_is_watched(a)) {
         snprintf(buf, cap, a->attaching ? "ATTACHING" : "NO RANK OPEN");
         return ROLE_CONN_WAIT;
     }

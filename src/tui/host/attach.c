@@ -46,6 +46,10 @@ static void attach_help(const char *target, const struct relay_tunnel *there,
     }
     if (answer.rc == 0)
         answer.rc = target_resolve(target, &answer.addr, &answer.error);
+    if (there) { /* what listens here is not the target */
+        answer.addr.tunnel = answer.addr.pid;
+        answer.addr.pid = 0;
+    }
     if (answer.rc == 0)
         answer.rc = target_reach(&answer.addr, how, &answer.error);
     ssize_t n = write(fd, &answer, sizeof answer);
