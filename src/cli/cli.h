@@ -168,6 +168,9 @@ void cli_note_there(const struct tables_there *t);
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                       struct database **out, struct err *e);
 
+/* --json and another format exclude each other; `format`: of --format, NULL: none. 0, or -1 with the error. */
+int cli_check_format(const struct cli_options *o, const char *format, struct err *e);
+
 /* Print a line on stderr about what the database cannot show, if there is anything. */
 void cli_note_database(struct database *d);
 

@@ -127,6 +127,27 @@ static void parse_merge_reach(struct fleet_reach_options *o, const struct fleet_
     o->via = o->via ? o->via : other->via;
     o->container = o->container ? o->container : other->container;
     o->relay = o->relay ? o->relay : other->relay;
+    o->push |= other->push;
+}
+
+/* Hosts are where the ranks of a job are: a process that is named by its number is here, and would be
+ * taken for one there. 0, or -1 with the error. */
+static int parse_check_hosts(const struct cli_line *line, struct err *e) {
+    const struct cli_verb *v = line->verb;
+    const struct fleet_reach_options *reach = &line->options->reach;
+    const struct option_list *targets = &line->targets;
+    if ((!reach->hosts && !reach->hostfile && !reach->slurm) || v->takes_hosts || v->takes_job)
+        return 0;
+    if (!v->needs_target && !v->many_targets)
+        return err_set(e, ERR_USAGE, "%s takes no hosts", v->name);
+    for (size_t i = 0; i < targets->n; i++)
+        if (!jobs_is_target(targets->items[i]))
+            return err_set(e, ERR_USAGE,
+                           "hosts are for a job, not for '%.256s': probing --hosts LIST job:NAME %s",
+                           targets->items[i], v->name);
+    if (!targets->n)
+        return err_set(e, ERR_USAGE, "hosts are for a job: probing --hosts LIST job:NAME %s", v->name);
+    return 0;
 }
 
 /* argv[0] is the verb. */
@@ -152,12 +173,15 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     const char *form = line->options->form;
     if (form && strcmp(form, "json") != 0 && strcmp(form, "text") != 0)
         return err_set(e, ERR_USAGE, "%s has no format '%s': json or text", v->name, form);
+    if (cli_check_format(line->options, form, e) != 0)
+        return -1;
     line->options->json |= form && strcmp(form, "json") == 0;
     if (line->options->readonly && v->changes)
         return err_set(e, ERR_USAGE, "--readonly: %s would run code in the job or change it", v->name);
-    if (v->takes_command)
-        return parse_command(n, argc, argv, line, e);
-    return parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e) : -1;
+    int rc = v->takes_command                            ? parse_command(n, argc, argv, line, e)
+             : parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e)
+                                                         : -1;
+    return rc == 0 ? parse_check_hosts(line, e) : -1;
 }
 
 /* The verb that `word` names, or begins to name if `next` (NULL: nothing follows) does not. */

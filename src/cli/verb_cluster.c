@@ -61,6 +61,8 @@ struct cluster {
 
 static const struct result_format *cluster_find_format(const struct cli_options *o, struct err *e) {
     const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
+    if (cli_check_format(o, mine->format, e) != 0)
+        return NULL;
     return result_find_format(o->json ? "json" : mine->format ? mine->format : result_formats[0].name, e);
 }
 

@@ -105,6 +105,8 @@ static int comm_exec(const struct cli_options *o, struct target_address *unused,
     struct cli_ranks ranks = {.addr = NULL};
     struct database *d = NULL;
     (void)unused;
+    if (cli_check_format(o, mine->format, e) != 0)
+        return -1;
     const struct result_format *f = result_find_format(o->json        ? "json"
                                                        : mine->format ? mine->format
                                                                       : result_formats[0].name,

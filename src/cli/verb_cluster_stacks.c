@@ -106,6 +106,8 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
     const char *format = mine->format ? mine->format : o->json ? "json" : "text";
     uint64_t began = clock_mono_ns();
     (void)addr;
+    if (cli_check_format(o, mine->format, e) != 0)
+        return -1;
     bool known = false;
     for (size_t i = 0; stacks_formats[i]; i++)
         known |= strcmp(stacks_formats[i], format) == 0;

@@ -417,8 +417,8 @@ static int query_prepare(struct query_task *q, const struct cli_options *o, stru
     q->format = result_find_format(q->options.format ? q->options.format : o->json ? "json" : "table", e);
     if (!q->format)
         return -1;
-    if (q->options.format && o->json && strcmp(q->options.format, "json") != 0)
-        return err_set(e, ERR_USAGE, "--json and --format %s: give one", q->options.format);
+    if (cli_check_format(o, q->options.format, e) != 0)
+        return -1;
     return query_get_text(&q->options, &q->text, e);
 }
 

@@ -154,6 +154,8 @@ static int verdict_exec(const struct cli_options *o, struct target_address *addr
     const struct verdict_options *mine = (const struct verdict_options *)(const void *)o;
     struct database *d;
     struct verdicts v;
+    if (mine->no_inject && mine->wait_s > 0)
+        return err_set(e, ERR_USAGE, "--no-inject judges what is there now: leave out --wait");
     if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
     struct verdict_judge *j = verdict_judge_new(d);

@@ -71,6 +71,12 @@ def test_usage(probing):
     refused(probing("-t", "1", "-t", "2", "cluster", "ranks"), 2, "two targets, 1 and 2: give one")
     refused(probing("--readonly", "cluster", "attach"), 2, "--readonly: cluster attach would run code in the job or change it")
     refused(probing("cluster", "nodes", "--format", "xml"), 2, "unknown format 'xml': give one of table, json, ndjson, csv")
+    for verb in (["nodes"], ["ranks", "-d", "0"], ["comm"], ["stacks"], ["query", "SELECT 1"]):
+        refused(probing("cluster", *verb, "--json", "--format", "csv"), 2, "--json and --format csv: give one")
+    refused(probing(str(os.getpid()), "verdict", "--no-inject", "--wait", "3s"), 2,
+            "--no-inject judges what is there now: leave out --wait")
+    refused(probing("--hosts", "gpu7", str(os.getpid()), "dump"), 2,
+            f"hosts are for a job, not for '{os.getpid()}': probing --hosts LIST job:NAME dump")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,

@@ -110,6 +110,38 @@ static void check_operands_and_many_targets(void **state) {
     refuses("-t 1 -t 2 status", "two targets, 1 and 2: give one");
 }
 
+/* Options of hosts stand before the verb or behind it, and only where there can be any. */
+static void check_hosts(void **state) {
+    (void)state;
+    static const char *const lines[] = {"--push --hosts a,b cluster ranks",
+                                        "cluster ranks --hosts a,b --push",
+                                        "--hosts a,b cluster ranks --push"};
+    struct cli_line line;
+    struct err e;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(parse(lines[i], &line, &e), 0);
+        assert_true(line.options->reach.push);
+        assert_string_equal(line.options->reach.hosts, "a,b");
+        cli_line_fini(&line);
+    }
+    accepts("--hosts a,b job:x/3 dump", "dump", "job:x/3", false);
+    accepts("--hosts a,b job:x query --json", "query", "job:x", true);
+    refuses("--hosts a,b 12 dump", "hosts are for a job, not for '12': probing --hosts LIST job:NAME dump");
+    refuses("--hostfile f 12 eject",
+            "hosts are for a job, not for '12': probing --hosts LIST job:NAME eject");
+    refuses("--slurm 7 -t job:x -t train.py query",
+            "hosts are for a job, not for 'train.py': probing --hosts LIST job:NAME query");
+    refuses("--hosts a,b list", "list takes no hosts");
+    refuses("--hosts a,b launch python train.py", "launch takes no hosts");
+}
+
+/* Two answers to one question: neither is given. */
+static void check_contradictions(void **state) {
+    (void)state;
+    accepts("12 status --json --format json", "status", "12", true);
+    refuses("12 status --json --format text", "--json and --format text: give one");
+}
+
 static void check_mistakes(void **state) {
     (void)state;
     refuses("12", "no verb given for 12. Try: probing 12 dump, or probing-top 12");
@@ -254,6 +286,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_operands_and_many_targets),
         cmocka_unit_test(check_orders),
+        cmocka_unit_test(check_hosts),
+        cmocka_unit_test(check_contradictions),
         cmocka_unit_test(check_mistakes),
         cmocka_unit_test(check_other_words),
         cmocka_unit_test(check_own_options),
