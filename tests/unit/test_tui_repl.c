@@ -294,6 +294,29 @@ static void test_typing_ahead(void **state) {
     app_free(a);
 }
 
+/* Enter is for the text that was there: what is pasted after it does not run by it, nor by one typed ahead. */
+static void test_enter_is_for_its_text(void **state) {
+    struct app *a = repl_app();
+    (void)state;
+    repl_fixture_type(a, "a");
+    fixture_press(a, "Enter");
+    repl_fixture_paste(a, "\nimport os\n");
+    fixture_shows(a, 24, 80, "nothing was pasted: the Enter before it still waits");
+    repl_fixture_asked(a, REPL_WHOLE, "a");
+    repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
+    repl_fixture_asked(a, REPL_RUN, "a");
+    fixture_press(a, "b Enter");
+    repl_fixture_paste(a, "os");
+    repl_fixture_answer(a, NULL, "1", NULL);
+    repl_fixture_asked(a, REPL_WHOLE, "b");
+    fixture_press(a, "ctrl-r \"a Enter"); /* the editor has another text now */
+    repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
+    fixture_shows(a, 24, 80, "nothing was run: the code has changed since Enter");
+    fixture_shows(a, 24, 80, ">>> a");
+    app_free(a);
+}
+
 static void test_output_scrolls(void **state) {
     struct app *a = repl_app();
     char text[4096];
@@ -419,13 +442,21 @@ static void test_much_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_statement),       cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_completion),        cmocka_unit_test(test_typing_ahead),
-        cmocka_unit_test(test_output_scrolls),    cmocka_unit_test(test_it_is_kept),
-        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_much_is_said),
-        cmocka_unit_test(test_the_job_ends),      cmocka_unit_test(test_lines_with_percent),
-        cmocka_unit_test(test_percent_runs_code), cmocka_unit_test(test_looks_take_time),
-        cmocka_unit_test(test_a_look_finds_much), cmocka_unit_test(test_completing_percent),
+        cmocka_unit_test(test_a_statement),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_enter_is_for_its_text),
+        cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_typing_ahead),
+        cmocka_unit_test(test_output_scrolls),
+        cmocka_unit_test(test_it_is_kept),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_much_is_said),
+        cmocka_unit_test(test_the_job_ends),
+        cmocka_unit_test(test_lines_with_percent),
+        cmocka_unit_test(test_percent_runs_code),
+        cmocka_unit_test(test_looks_take_time),
+        cmocka_unit_test(test_a_look_finds_much),
+        cmocka_unit_test(test_completing_percent),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,10 +112,20 @@ static bool repl_typed_key(void *state, struct app *app, uint32_t key) {
     return !s->in_output && repl_key(s, app, key);
 }
 
+/* Is there an Enter whose outcome is not known, so that what comes next has to wait? */
+static bool repl_awaits_enter(const struct repl_state *s, const struct app *app) {
+    return s->n_ahead > 0 || app->repl.engine.asked == REPL_WHOLE;
+}
+
 static void repl_paste(void *state, struct app *app, const char *text) {
     struct repl_state *s = state;
     if (s->in_output) {
         app_message(app, false, "o goes to the code, where text can be pasted");
+        return;
+    }
+    /* An Enter that was typed before is not for it. */
+    if (repl_awaits_enter(s, app)) {
+        app_refuse(app, "nothing was pasted: the Enter before it still waits for the job");
         return;
     }
     editor_paste(&s->typing.editor, text);
@@ -326,8 +336,15 @@ static void repl_enter(struct repl_state *s, struct app *app) {
 
 static void repl_take_whole(struct repl_state *s, struct app *app) {
     struct editor *e = &s->typing.editor;
+    const struct strbuf *asked = &app->repl.engine.code;
     enum repl_code state = app->repl.code_state;
     size_t line = e->len;
+    /* It was another text when Enter was pressed: this one may not be meant to run. */
+    if (asked->len != e->len || memcmp(strbuf_str(asked), e->text, e->len) != 0) {
+        s->n_ahead = 0;
+        app_refuse(app, "nothing was run: the code has changed since Enter");
+        return;
+    }
     while (line > 0 && e->text[line - 1] != '\n')
         line--;
     if (state == REPL_CODE_DONE || (line > 0 && repl_engine_ends_block(state, e->text + line)))
@@ -350,7 +367,7 @@ static void repl_stop(struct repl_state *s, struct app *app) {
 
 /* Keys after an Enter wait for its outcome, as at a shell's prompt. True: this one is kept. */
 static bool repl_keep(struct repl_state *s, const struct app *app, enum action action, uint32_t key) {
-    bool waits = s->n_ahead > 0 || app->repl.engine.asked == REPL_WHOLE ||
+    bool waits = repl_awaits_enter(s, app) ||
                  (app->repl.engine.asked && (action == ACTION_SQL_ENTER || action == ACTION_SQL_RUN));
     if (waits && s->n_ahead < REPL_AHEAD)
         s->ahead[s->n_ahead++] = (struct repl_ahead){action, key};
