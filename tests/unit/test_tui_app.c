@@ -209,6 +209,38 @@ static void test_typing_is_not_keys(void **state) {
     app_free(a);
 }
 
+/* What is typed goes on where it was when the window is large enough again: it is no commands meanwhile. */
+static void test_too_small_to_type(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    struct grid g;
+    (void)state;
+    assert_int_equal(grid_init(&g, 10, 30), 0);
+    fixture_press(a, "/ \"st");
+    app_draw(a, &g);
+    fixture_press(a, "\"ZqQx2 Enter");
+    app_input(a, &(struct input_event){.kind = INPUT_EVENT_PASTE, .text = "pasted"});
+    assert_false(fake_host.asked.quit);
+    assert_false(a->data.paused);
+    assert_string_equal(a->prompt.text, "st");
+    fixture_press(a, "ctrl-l");
+    assert_true(fake_host.asked.repaint);
+    fixture_shows(a, 24, 80, "Search: st");
+    fixture_press(a, "Esc B");
+    app_draw(a, &g);
+    fixture_press(a, "y");
+    assert_int_equal(a->ask.action, ACTION_DEBUG);
+    fixture_shows(a, 24, 80, "Start debugpy in the job?");
+    fixture_press(a, "n");
+    app_draw(a, &g);
+    fixture_press(a, "2 Z"); /* nor are keys that nobody sees the effect of */
+    assert_false(a->data.paused);
+    (void)fake_host_take();
+    fixture_press(a, "q");
+    assert_true(fake_host.asked.quit);
+    grid_fini(&g);
+    app_free(a);
+}
+
 static void test_leaving(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
@@ -665,6 +697,7 @@ int main(void) {
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_typing_is_not_keys),
         cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_too_small_to_type),
         cmocka_unit_test(test_unknown_key_says_so),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_wishes),

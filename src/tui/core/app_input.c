@@ -198,22 +198,35 @@ static void app_input_prompt_result(struct app *a, enum prompt_result result) {
         app_refuse(a, "nothing matches '%s'", a->prompt.text);
 }
 
+/* Nothing is shown in which a key could be meant: an answer or typed text would be taken for commands. */
+static void app_input_key_unseen(struct app *a, uint32_t key, enum action action) {
+    bool types = a->prompt_for || a->ask.action;
+    if (key == INPUT_CTRL + 'c' || (key == 'q' && !types)) /* whatever the letter means elsewhere */
+        app_quit(a);
+    else if ((action == ACTION_REDRAW || action == ACTION_SUSPEND) && (key > INPUT_SPECIAL || !types))
+        app_input_act(a, action);
+}
+
 void app_input_key(struct app *a, uint32_t key) {
     a->dirty = true;
     struct app_screen *s = app_screen_top(a);
     enum action action = action_find(screen_context(s->def, s->state), key);
-    if (a->ask.action && !a->too_small) {
+    if (a->too_small) {
+        app_input_key_unseen(a, key, action);
+        return;
+    }
+    if (a->ask.action) {
         a->message[0] = '\0';
         if (app_ask_answer(a, key, &action))
             app_input_do(a, action);
         return;
     }
-    if (a->prompt_for == ACTION_COMMAND_LINE && !a->too_small) {
+    if (a->prompt_for == ACTION_COMMAND_LINE) {
         if (command_line_key(a, key))
             app_input_typed_command(a);
         return;
     }
-    if (a->prompt_for && !a->too_small) {
+    if (a->prompt_for) {
         enum action what = a->prompt_for;
         if (action == what && key > INPUT_SPECIAL) {
             bool found = app_screen_typed(s, a, what, a->prompt.text, SCREEN_REDRAW);
@@ -225,16 +238,11 @@ void app_input_key(struct app *a, uint32_t key) {
     a->message[0] = '\0';
     if (tour_key(a, key))
         return;
-    /* Whatever the letter means elsewhere. */
-    if (a->too_small && (key == 'q' || key == INPUT_CTRL + 'c')) {
-        app_quit(a);
-        return;
-    }
     if (action) {
         app_input_act(a, action);
         return;
     }
-    if (s->def->key && !a->too_small && s->def->key(s->state, a, key))
+    if (s->def->key && s->def->key(s->state, a, key))
         return;
     char name[32];
     input_key_name(key, name, sizeof name);
@@ -283,11 +291,11 @@ void app_input(struct app *a, const struct input_event *e) {
         app_input_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
-        if (a->ask.action) /* nor is it an answer */
+        if (a->ask.action || a->too_small) /* nor is it an answer */
             break;
         if (!a->prompt_for) { /* pasted text is not a series of keys */
             struct app_screen *s = app_screen_top(a);
-            if (s->def->paste && !a->too_small)
+            if (s->def->paste)
                 s->def->paste(s->state, a, e->text);
             a->dirty = true;
             break;

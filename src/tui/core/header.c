@@ -387,7 +387,7 @@ void header_draw_too_small(const struct app *app, struct grid *g) {
     struct rect all = grid_rect(g);
     grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
     grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
-    grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
+    grid_text(g, all, 2, 0, ROLE_MUTED, app->prompt_for || app->ask.action ? "ctrl-c quits" : "q quits");
     if (app->data.has_target && g->rows > 4)
         grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);
 }
