@@ -161,12 +161,12 @@ static void test_paste(void **state) {
     struct editor e;
     (void)state;
     assert_int_equal(editor_init(&e), 0);
-    editor_paste(&e, "SELECT 1;\r\n\tq\033[2J\177\xff");
+    assert_true(editor_paste(&e, "SELECT 1;\r\n\tq\033[2J\177\xff"));
     assert_text(&e, "SELECT 1;\n\tq [2J \xef\xbf\xbd|");
     char *big = malloc(EDITOR_MAX + 2);
     memset(big, 'x', EDITOR_MAX + 1);
     big[EDITOR_MAX + 1] = '\0';
-    editor_paste(&e, big); /* too much is left out */
+    assert_false(editor_paste(&e, big)); /* too much is left out */
     assert_text(&e, "SELECT 1;\n\tq [2J \xef\xbf\xbd|");
     free(big);
     assert_false(editor_key(&e, INPUT_UP));

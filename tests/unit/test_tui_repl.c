@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
+#include "tui/view/editor.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_repl.h"
@@ -317,6 +319,25 @@ static void test_enter_is_for_its_text(void **state) {
     app_free(a);
 }
 
+/* What is too long to be pasted is missing, which is told. */
+static void test_long_pastes(void **state) {
+    struct app *a = repl_app();
+    struct input_event e = {.kind = INPUT_EVENT_PASTE, .text = "x = 1", .is_cut = true};
+    char *big = malloc(EDITOR_MAX + 1);
+    (void)state;
+    app_input(a, &e);
+    fixture_shows(a, 24, 80, "too long: its end is missing");
+    fixture_shows(a, 24, 80, ">>> x = 1");
+    assert_non_null(big);
+    memset(big, 'y', EDITOR_MAX);
+    big[EDITOR_MAX] = '\0';
+    repl_fixture_paste(a, big);
+    fixture_shows(a, 24, 80, "nothing was pasted: the text would be longer than 64 KiB");
+    fixture_shows(a, 24, 80, ">>> x = 1");
+    free(big);
+    app_free(a);
+}
+
 static void test_output_scrolls(void **state) {
     struct app *a = repl_app();
     char text[4096];
@@ -445,6 +466,7 @@ int main(void) {
         cmocka_unit_test(test_a_statement),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_enter_is_for_its_text),
+        cmocka_unit_test(test_long_pastes),
         cmocka_unit_test(test_completion),
         cmocka_unit_test(test_typing_ahead),
         cmocka_unit_test(test_output_scrolls),

@@ -107,6 +107,7 @@ static void test_paste_and_mouse(void **state) {
     assert_true(term_read(r.term, &e));
     assert_int_equal(e.kind, INPUT_EVENT_PASTE);
     assert_string_equal(e.text, "q\nQ");
+    assert_false(e.is_cut);
     assert_true(term_read(r.term, &e));
     assert_int_equal(e.key, 'j');
     assert_int_equal(write(r.in[1], click, sizeof click - 1), sizeof click - 1);
@@ -222,6 +223,7 @@ static void test_endless_paste(void **state) {
     assert_true(term_read(r.term, &e));
     assert_int_equal(e.kind, INPUT_EVENT_PASTE);
     assert_in_range(strlen(e.text), 60000, 65536);
+    assert_true(e.is_cut);
     rig_close(&r);
 }
 

@@ -282,6 +282,24 @@ static void app_input_mouse(struct app *a, const struct input_event *e) {
         a->dirty = true;
 }
 
+static void app_input_paste(struct app *a, const struct input_event *e) {
+    struct app_screen *s = app_screen_top(a);
+    if (a->ask.action || a->too_small) /* nor is it an answer */
+        return;
+    a->dirty = true;
+    if (a->prompt_for == ACTION_COMMAND_LINE)
+        command_line_paste(a, e->text);
+    else if (a->prompt_for) {
+        prompt_paste(&a->prompt, e->text);
+        app_input_prompt_result(a, PROMPT_CHANGED);
+    } else if (s->def->paste) { /* pasted text is not a series of keys */
+        a->message[0] = '\0';
+        s->def->paste(s->state, a, e->text);
+        if (e->is_cut && !a->message[0])
+            app_refuse(a, "what was pasted is too long: its end is missing");
+    }
+}
+
 void app_input(struct app *a, const struct input_event *e) {
     switch (e->kind) {
     case INPUT_EVENT_KEY:
@@ -291,22 +309,7 @@ void app_input(struct app *a, const struct input_event *e) {
         app_input_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
-        if (a->ask.action || a->too_small) /* nor is it an answer */
-            break;
-        if (!a->prompt_for) { /* pasted text is not a series of keys */
-            struct app_screen *s = app_screen_top(a);
-            if (s->def->paste)
-                s->def->paste(s->state, a, e->text);
-            a->dirty = true;
-            break;
-        }
-        a->dirty = true;
-        if (a->prompt_for == ACTION_COMMAND_LINE) {
-            command_line_paste(a, e->text);
-            break;
-        }
-        prompt_paste(&a->prompt, e->text);
-        app_input_prompt_result(a, PROMPT_CHANGED);
+        app_input_paste(a, e);
         break;
     case INPUT_EVENT_BACKGROUND: /* the host's */
     case INPUT_EVENT_NONE:

@@ -10,6 +10,7 @@
 #ifndef TUI_KEYS_INPUT_H
 #define TUI_KEYS_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,7 @@ struct input_event {
     enum input_button button; /* INPUT_EVENT_MOUSE */
     int row, col;             /* INPUT_EVENT_MOUSE, from 0 */
     const char *text;         /* INPUT_EVENT_PASTE, or the colour: borrowed for the call */
+    bool is_cut;              /* INPUT_EVENT_PASTE: the end is missing, it was too long */
 };
 
 /* Name of a key: "q", "Space", "ctrl-l", "alt-x", "F3", "S-F3". */

@@ -72,6 +72,11 @@ bool typing_search(struct typing *t, const struct history *h, const char *text, 
     return true;
 }
 
+void typing_paste(struct typing *t, struct app *app, const char *text) {
+    if (!editor_paste(&t->editor, text))
+        app_refuse(app, "nothing was pasted: the text would be longer than %zu KiB", EDITOR_MAX / 1024);
+}
+
 void typing_begin_search(struct typing *t, struct app *app, enum action action) {
     free(t->sought);
     t->sought = strdup(t->editor.text);

@@ -38,6 +38,9 @@ void typing_fini(struct typing *t);
  * typed. NULL, or a line that says why there is none; `what` is the name of an entry. */
 const char *typing_step_history(struct typing *t, const struct history *h, int step, const char *what);
 
+/* Insert what was pasted; a message says so if it is too long. */
+void typing_paste(struct typing *t, struct app *app, const char *text);
+
 /* Ask for a text to search in the history, by a prompt of `action`; the screen gets it and calls
  * typing_search. */
 void typing_begin_search(struct typing *t, struct app *app, enum action action);

@@ -85,8 +85,10 @@ static int term_key_get(struct term_keys *k, unsigned *ch) {
 }
 
 static void term_key_add_paste(struct term_keys *k, unsigned ch) {
-    if (k->paste_len + 5 > sizeof k->paste)
+    if (k->paste_len + 5 > sizeof k->paste) {
+        k->paste_is_cut = true;
         return;
+    }
     k->paste_len += text_utf8_put(ch == '\r' ? '\n' : ch, k->paste + k->paste_len);
 }
 
@@ -169,10 +171,11 @@ bool term_key_read(struct term_keys *k, struct input_event *e) {
         } else if (rc == KEY_CODE_YES && ch == TERM_PASTE_BEGIN) {
             k->pasting = true;
             k->paste_len = 0;
+            k->paste_is_cut = false;
         } else if (rc == KEY_CODE_YES && ch == TERM_PASTE_END) {
             k->pasting = false;
             k->paste[k->paste_len] = '\0';
-            *e = (struct input_event){.kind = INPUT_EVENT_PASTE, .text = k->paste};
+            *e = (struct input_event){.kind = INPUT_EVENT_PASTE, .text = k->paste, .is_cut = k->paste_is_cut};
             return true;
         } else if (k->pasting) {
             if (rc == OK)

@@ -18,6 +18,7 @@ struct term_keys {
     struct input_event mouse[8]; /* to be delivered from the last to the first */
     int n_mouse;
     bool pasting;
+    bool paste_is_cut; /* there was more than fits */
     size_t paste_len;
     char paste[TERM_KEY_MAX_PASTE];
     bool answering; /* the terminal's answer about its background has begun */

@@ -139,14 +139,15 @@ void editor_insert(struct editor *e, const char *text, size_t len) {
         e->last = EDITOR_OTHER; /* undo removes a word */
 }
 
-void editor_paste(struct editor *e, const char *text) {
+bool editor_paste(struct editor *e, const char *text) {
     size_t n;
     char *clean = editor_clean(text, &n);
     if (!clean)
-        return;
+        return false;
     editor_begin_change(e, EDITOR_OTHER);
-    editor_splice(e, e->cursor, e->cursor, clean, n);
+    bool fits = editor_splice(e, e->cursor, e->cursor, clean, n);
     free(clean);
+    return fits;
 }
 
 void editor_replace(struct editor *e, size_t from, size_t to, const char *text) {

@@ -44,10 +44,10 @@ void editor_fini(struct editor *e);
 /* Another text, with the cursor at its end; can be undone. */
 void editor_set(struct editor *e, const char *text);
 
-/* Insert at the cursor, as if typed or pasted; what is too long is left out. Controls other than
- * line breaks and tabs become blanks. */
+/* Insert at the cursor, as if typed or pasted; what is too long is left out: then pasting returns false.
+ * Controls other than line breaks and tabs become blanks. */
 void editor_insert(struct editor *e, const char *text, size_t len);
-void editor_paste(struct editor *e, const char *text);
+bool editor_paste(struct editor *e, const char *text);
 
 /* Replace bytes [from, to) by `text`. */
 void editor_replace(struct editor *e, size_t from, size_t to, const char *text);

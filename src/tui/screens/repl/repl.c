@@ -128,7 +128,7 @@ static void repl_paste(void *state, struct app *app, const char *text) {
         app_refuse(app, "nothing was pasted: the Enter before it still waits for the job");
         return;
     }
-    editor_paste(&s->typing.editor, text);
+    typing_paste(&s->typing, app, text);
     s->typing.history_at = -1;
     repl_close_completion(s);
 }

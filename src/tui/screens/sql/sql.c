@@ -68,7 +68,7 @@ static void sql_paste(void *state, struct app *app, const char *text) {
         app_message(app, false, "o goes to the query, where text can be pasted");
         return;
     }
-    editor_paste(&s->typing.editor, text);
+    typing_paste(&s->typing, app, text);
     sql_close_completion(s);
     sql_edited(s, app);
 }
