@@ -141,7 +141,7 @@ def test_cancel_a_slow_query_and_recall_it_tomorrow(sql_screen, tmp_path):
     s.wait_for("o goes to the query")
     s.type("o")
     s.keys("C-c")
-    s.wait_for("the query timed out after")
+    s.wait_for("the query was ended after")
     s.keys("C-c")  # now it empties the editor
     s.wait_gone("RECURSIVE")
     type_query(s, "SELEC 1;")

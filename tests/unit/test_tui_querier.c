@@ -199,6 +199,10 @@ static void test_limits(void **state) {
     assert_int_equal(a.error.code, ERR_OK);
     assert_true(a.truncated && a.rows->n_rows == QUERIER_MAX_ROWS);
     querier_answer_fini(&a);
+    a = run(p->querier, "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;"
+                        "CREATE TEMP TABLE t AS SELECT 1;"); /* the rows are still those of the first one */
+    assert_true(a.truncated && a.rows->n_rows == QUERIER_MAX_ROWS && a.statements == 2);
+    querier_answer_fini(&a);
     a = run(p->querier, "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
                         "SELECT x, hex(zeroblob(5000)) FROM n;");
     assert_true(a.truncated && a.rows->n_rows > 1000 && a.rows->n_rows < QUERIER_MAX_ROWS);

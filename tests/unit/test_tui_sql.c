@@ -215,7 +215,7 @@ static void test_cancel(void **state) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1, .elapsed_s = 3.3, .cancelled = true};
     (void)err_set(&answer.error, ERR_FAILED, "the query was interrupted");
     app_take_answer(a, &answer);
-    assert_shown(a, "timed out after 3.3 s", true);
+    assert_shown(a, "was ended after 3.3 s", true);
     assert_shown(a, "SELECT slow();", true);
     fixture_press(a, "ctrl-c"); /* nothing runs: the text goes, and can be had back */
     assert_shown(a, "SELECT slow();", false);

@@ -131,7 +131,6 @@ static int querier_read(struct querier *q, struct sql_result *r, struct err *e) 
     struct querier_answer *a = &q->answer;
     struct result *rows = result_new_for(r, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES, e);
     int rc = rows ? result_fill(rows, r, e) : -1;
-    a->truncated = rows && rows->full;
     a->lost += sql_result_lost(r);
     if (rc != 0 || rows->n_columns == 0) {
         result_unref(rows);
@@ -139,6 +138,7 @@ static int querier_read(struct querier *q, struct sql_result *r, struct err *e) 
     }
     result_unref(a->rows);
     a->rows = rows;
+    a->truncated = rows->full; /* not of a statement without rows after it */
     return 0;
 }
 

@@ -138,7 +138,7 @@ void sql_take_answer(struct sql_state *s, struct app *app) {
     s->answers = app->query.answers;
     editor_mark_error(&s->typing.editor, -1);
     if (answer->cancelled)
-        app_message(app, false, "the query timed out after %.1f s", answer->elapsed_s);
+        app_message(app, false, "the query was ended after %.1f s", answer->elapsed_s);
     else if (answer->error.code != ERR_OK) {
         sql_show_error(s, answer);
         app->query.watch_s = 0;
