@@ -232,6 +232,7 @@ static void test_opening(void **state) {
     assert_int_equal(fake_host_take().attach, 4305);
     fixture_press(a, "]"); /* one at a time */
     assert_int_equal(fake_host_take().attach, 0);
+    fixture_shows(a, 24, 80, "rank 5 is still being opened");
     app_set_pid(a, 4305);
     app_attach_done(a, NULL);
     assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
@@ -245,6 +246,12 @@ static void test_opening(void **state) {
     assert_int_equal(fake_host_take().attach, 4307);
     app_set_pid(a, 4307);
     app_attach_done(a, NULL);
+    app_attach(a, 99);
+    (void)fake_host_take();
+    fixture_press(a, "]");
+    assert_int_equal(fake_host_take().attach, 0);
+    fixture_shows(a, 24, 80, "an attach to 99 is under way");
+    a->attaching = 0;
     fixture_press(a, "]"); /* round */
     assert_int_equal(fake_host_take().attach, 4300);
     app_attach_done(a, &why);
@@ -303,6 +310,23 @@ static void test_gpus(void **state) {
     fixture_shows(a, 24, 80, "WHERE"); /* they give way first */
     app_job_take(a, job_fixture(JOB_FIXTURE_HUNG));
     fixture_hides(a, 24, 160, "GMEM");
+    app_free(a);
+}
+
+/* How fast the job is: not how fast ranks were that stand now, and slow is not never. */
+static void test_pace(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HEALTHY, "p", false);
+    fixture_shows(a, 24, 80, "1.02/s");
+    a->job.shot->rate = 0.0042;
+    fixture_shows(a, 24, 80, "0.252/min");
+    app_free(a);
+    a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    assert_true(isnan(a->job.shot->rate));
+    fixture_hides(a, 24, 80, "/s  ");
+    assert_true(job_shot_bytes(a->job.shot) >
+                sizeof *a->job.shot + a->job.shot->arena.used +
+                    a->job.shot->stacks.n_nodes * sizeof *a->job.shot->stacks.nodes);
     app_free(a);
 }
 
@@ -623,6 +647,7 @@ int main(void) {
         cmocka_unit_test(test_filter_of_set),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_pace),
         cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_offer),
         cmocka_unit_test(test_frozen),

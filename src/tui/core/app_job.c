@@ -138,8 +138,12 @@ bool app_job_open(struct app *a, int32_t rank, bool shows) {
                    (int)rank, job_shot_host_name(f, r) ? job_shot_host_name(f, r) : "another host");
         return false;
     }
-    if (a->attaching) {
+    if (a->attaching && a->job.opening >= 0) {
         app_refuse(a, "rank %d is still being opened", (int)a->job.opening);
+        return false;
+    }
+    if (a->attaching) { /* by :attach */
+        app_refuse(a, "an attach to %ld is under way", (long)a->attaching);
         return false;
     }
     bool here = job_shot_is_here(f, r);

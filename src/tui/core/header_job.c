@@ -63,7 +63,9 @@ static void header_job_steps(const struct job_shot *f, struct grid *g, struct re
         header_job_number(step, text, sizeof text);
         header_job_fact(g, area, col, ROLE_VALUE, "step %s", text);
     }
-    if (!isnan(f->rate))
+    if (f->rate < 0.0995) /* a step takes more than ten seconds: two digits would be 0 */
+        header_job_fact(g, area, col, ROLE_VALUE, "%.3g/min", f->rate * 60);
+    else if (!isnan(f->rate))
         header_job_fact(g, area, col, ROLE_VALUE, "%.*f/s", f->rate < 9.95 ? 2 : 0, f->rate);
 }
 

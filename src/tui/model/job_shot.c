@@ -90,12 +90,12 @@ static int job_shot_compare_ms(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Steps a second of the rank in the middle; NAN: no rank has steps. */
+/* Steps a second of the rank in the middle of those that go on; NAN: none does. */
 static double job_shot_rate(const struct job_shot *s) {
     double *ms = malloc((s->n_ranks + 1) * sizeof *ms), rate = NAN;
     size_t n = 0;
     for (size_t i = 0; ms && i < s->n_ranks; i++)
-        if (s->ranks[i].step_ms > 0)
+        if (s->ranks[i].step_ms > 0 && !s->ranks[i].is_late)
             ms[n++] = s->ranks[i].step_ms;
     if (n) {
         qsort(ms, n, sizeof *ms, job_shot_compare_ms);
@@ -196,8 +196,9 @@ void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
 }
 
 size_t job_shot_bytes(const struct job_shot *s) {
-    return sizeof *s + s->arena.used + s->stacks.cap_nodes * sizeof *s->stacks.nodes +
-           s->stacks.n_ranks * (sizeof *s->stacks.ranks + sizeof *s->stacks.inputs);
+    const struct stack_classes *c = &s->stacks; /* a copy: it has as many as it can hold */
+    return sizeof *s + s->arena.used + c->n_nodes * sizeof *c->nodes + c->n_classes * sizeof *c->classes +
+           c->n_ranks * sizeof *c->ranks;
 }
 
 void job_shot_free(struct job_shot *s) {
