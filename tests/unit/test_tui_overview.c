@@ -22,6 +22,7 @@
 #include "tui/core/app_take.h"
 #include "tui/model/events.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_tables.h"
 
 static void assert_shows(struct app *a, int rows, int cols, const char *what) {
@@ -559,8 +560,39 @@ static void long_entries_are_written_out(void **state) {
     app_free(a);
 }
 
+/* The text of the selected line. */
+static const char *selected(struct app *a) {
+    fixture_press(a, "Y");
+    assert_non_null(fake_host.text);
+    return fake_host.text;
+}
+
+/* Lines come and go above the selected one: it stays selected. */
+static void selection_stays(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "1");
+    log_add(a->log, a->epoch_s, LOG_LEVEL_INFO, "the first event");
+    (void)fixture_draw(a, 50, 200);
+    for (int i = 0; i < 60 && strncmp(selected(a), "agent", 5) != 0; i++)
+        fixture_press(a, "j");
+    assert_int_equal(strncmp(selected(a), "agent", 5), 0);
+    app_feed_ask(a, FEED_GPU, GPUS_QUERY);
+    tables_answer(a, FEED_GPU, tables_gpus(TABLES_NORMAL));
+    assert_shows(a, 50, 200, "GPU 0");
+    assert_int_equal(strncmp(selected(a), "agent", 5), 0);
+    for (int i = 0; i < 60 && strcmp(selected(a), "the first event") != 0; i++)
+        fixture_press(a, "j");
+    assert_string_equal(selected(a), "the first event");
+    log_add(a->log, a->epoch_s + 1, LOG_LEVEL_INFO, "the second event");
+    assert_shows(a, 50, 200, "the second event");
+    assert_string_equal(selected(a), "the first event");
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(selection_stays),
         cmocka_unit_test(cpu_of_each_class),
         cmocka_unit_test(memory_and_its_limit),
         cmocka_unit_test(who_else_is_there),

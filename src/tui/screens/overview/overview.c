@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tui/view/pick.h"
@@ -40,9 +41,12 @@ struct overview_state {
     unsigned window;               /* version of their window */
     double picked_s;
     struct overview summary;
-    int n_verdicts;     /* lines of the summary when the selection was settled */
-    struct list list;   /* of rows in one column; of lines if there are two, see overview_row */
-    char selected[128]; /* the selected function; "": none */
+    int n_verdicts;   /* lines of the summary when the selection was settled */
+    struct list list; /* of rows in one column; of lines if there are two, see overview_row */
+    /* The selected line, by what it is about; "": by its place, as lines of verdicts are */
+    char selected[128];
+    enum overview_kind selected_kind;
+    double selected_s; /* of an event */
     bool is_wide;
     struct rect area;
     struct flame_state flame;
@@ -178,21 +182,38 @@ static void overview_draw_line(const struct overview_line *l, struct grid *g, st
     }
 }
 
-/* Follow the selected function, if it is still there. */
+/* What a line is about; "": a verdict, whose lines are many. */
+static const char *overview_name(const struct overview_line *l) {
+    if (l->function || l->event)
+        return l->function ? l->function->func : l->event->text;
+    return l->kind != OVERVIEW_VERDICT && l->label ? l->label : "";
+}
+
+static bool overview_is_selected(const struct overview_state *s, const struct overview_line *l) {
+    return l->kind == s->selected_kind && (!l->event || l->event->epoch_s == s->selected_s) &&
+           strncmp(overview_name(l), s->selected, sizeof s->selected - 1) == 0;
+}
+
+/* Follow the selected line, if it is still there; the nearest of several that are alike. */
 static void overview_settle(struct overview_state *s) {
+    int best = -1;
     int more = s->summary.n_verdicts - s->n_verdicts; /* lines below them have moved so far */
     if (s->n_verdicts && s->list.selected >= s->n_verdicts)
         s->list.selected += more;
     s->n_verdicts = s->summary.n_verdicts;
     for (int i = 0; *s->selected && i < s->summary.n; i++)
-        if (s->summary.lines[i].function && strcmp(s->summary.lines[i].function->func, s->selected) == 0)
-            s->list.selected = i;
+        if (overview_is_selected(s, &s->summary.lines[i]) &&
+            (best < 0 || abs(i - s->list.selected) < abs(best - s->list.selected)))
+            best = i;
+    s->list.selected = best >= 0 ? best : s->list.selected;
     s->list.selected = s->list.selected < s->summary.n ? s->list.selected : s->summary.n - 1;
 }
 
 static void overview_note(struct overview_state *s) {
-    const struct overview_function *f = s->summary.lines[s->list.selected].function;
-    snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
+    const struct overview_line *l = &s->summary.lines[s->list.selected];
+    snprintf(s->selected, sizeof s->selected, "%s", overview_name(l));
+    s->selected_kind = l->kind;
+    s->selected_s = l->event ? l->event->epoch_s : NAN;
 }
 
 /* Scroll until the row of the selected line is visible. */
