@@ -369,7 +369,16 @@ static void test_export_dialog(void **state) {
     assert_shows(a, "already exists: Enter replaces it");
     fixture_press(a, "Esc");
     assert_ptr_equal(app_screen_top(a)->def, &screen_export);
-    (void)snprintf(keys, sizeof keys, "Enter ctrl-u \"%s Enter Enter", path);
+    (void)snprintf(keys, sizeof keys, "Enter ctrl-u \"%s Enter", path);
+    fixture_press(a, keys);
+    assert_shows(a, "already exists: Enter replaces it");
+    app_input(
+        a, &(struct input_event){.kind = INPUT_EVENT_MOUSE, .button = INPUT_WHEEL_UP, .row = 12, .col = 40});
+    assert_hides(a, "already exists"); /* another format may be selected now: it asks for a name */
+    fixture_press(a, "Enter");
+    assert_shows(a, "File: ");
+    assert_false(fake_host_take().write);
+    (void)snprintf(keys, sizeof keys, "Esc End Enter ctrl-u \"%s Enter Enter", path);
     fixture_press(a, keys);
     finish_export(a);
     assert_ptr_equal(app_screen_top(a)->def, &screen_threads);

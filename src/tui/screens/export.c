@@ -117,6 +117,10 @@ static bool export_mouse(void *state, struct app *app, const struct input_event 
     int row = e->row - s->box.row - 1;
     bool inside =
         e->col >= s->box.col && e->col < s->box.col + s->box.cols && row >= -1 && row < s->box.rows - 1;
+    if (*s->path) { /* as by any other key */
+        s->path[0] = '\0';
+        app->message[0] = '\0';
+    }
     if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
         list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -EXPORT_WHEEL : EXPORT_WHEEL);
     else if (!inside)
