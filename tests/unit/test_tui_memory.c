@@ -104,6 +104,11 @@ static void test_tracing_by_a_key(void **state) {
     assert_true(w.disarm && strcmp(w.arm.what, "alloc") == 0);
     tell(a, NAN);
     fixture_shows(a, 45, 160, "allocations are not traced");
+    fixture_press(a, "r"); /* those of the last tracing can be read still; not by another target */
+    assert_null(strstr(app_feed_get(a, FEED_MEMORY_SITES)->text, "timestamp >= 0 "));
+    app_set_pid(a, 4300);
+    fixture_press(a, "M r");
+    assert_non_null(strstr(app_feed_get(a, FEED_MEMORY_SITES)->text, "timestamp >= 0 "));
     app_free(a);
 }
 

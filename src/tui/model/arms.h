@@ -42,6 +42,7 @@ struct arm {
     int64_t owners, looks;
     bool by_config, armed; /* `armed`: its hooks are in the job now */
     double held_s, left_s, cost_pct;
+    double begun_s; /* noted by a screen: when it was armed last, in seconds since the epoch; 0: not known */
     char note[ARMS_TEXT], file[ARMS_TEXT]; /* the agent's */
     char said[2 * ARMS_TEXT];              /* the outcome of the last one from here; "": none yet */
 };

@@ -71,7 +71,6 @@ struct memory_state {
     struct outline sites, holders;
     struct memory_flame flame, gpu_flame;
     enum memory_view shown;
-    double begun_s;                            /* when tracing began; 0: not from what is known */
     unsigned history_version, process_version; /* of the feeds, as shown */
     unsigned sites_version, stacks_version, holders_version, gpu_version;
 };
@@ -99,30 +98,31 @@ static const struct memory_row *memory_selected(struct memory_state *s) {
 }
 
 /* The query of the list that is shown. What was allocated before tracing began is of another. */
-static void memory_put_query(const struct memory_state *s, char *buf, size_t cap) {
+static void memory_put_query(const struct memory_state *s, const struct app *app, char *buf, size_t cap) {
     if (s->shown == MEMORY_HOLDERS || s->shown == MEMORY_GPU)
         snprintf(buf, cap, "%s", s->shown == MEMORY_GPU ? memory_gpu_query : memory_holders_query);
     else
-        snprintf(buf, cap, s->shown == MEMORY_FLAME ? memory_stacks_query : memory_sites_query, s->begun_s);
+        snprintf(buf, cap, s->shown == MEMORY_FLAME ? memory_stacks_query : memory_sites_query,
+                 app->data.arms.kinds[ARM_ALLOC].begun_s);
 }
 
 /* ---- data ---- */
 
-/* Note when tracing began, if it goes on. */
-static void memory_find_beginning(struct memory_state *s, const struct app *app) {
-    const struct arm *arm = &app->data.arms.kinds[ARM_ALLOC];
+/* Note when tracing began, if it goes on; with the target, as another one has its own. */
+static void memory_find_beginning(struct app *app) {
+    struct arm *arm = &app->data.arms.kinds[ARM_ALLOC];
     double begun = app->epoch_s - arm->held_s;
     if (arms_is_on(&app->data.arms, ARM_ALLOC) && arm->held_s >= 0 &&
-        fabs(begun - s->begun_s) > MEMORY_SAME_S)
-        s->begun_s = begun;
+        fabs(begun - arm->begun_s) > MEMORY_SAME_S)
+        arm->begun_s = begun;
 }
 
 static void memory_follow(struct memory_state *s, struct app *app) {
     char text[APP_FEED_TEXT];
-    memory_find_beginning(s, app);
+    memory_find_beginning(app);
     app_feed_follow(app, FEED_MEMORY, memory_history_query, MEMORY_EVERY_S);
     app_feed_follow(app, FEED_MEMORY_PROCESS, memory_process_query, MEMORY_EVERY_S);
-    memory_put_query(s, text, sizeof text);
+    memory_put_query(s, app, text, sizeof text);
     app_feed_follow(app, memory_feed(s), text,
                     s->shown == MEMORY_GPU       ? INFINITY
                     : s->shown == MEMORY_HOLDERS ? MEMORY_HOLDERS_EVERY_S
@@ -400,8 +400,8 @@ static bool memory_act(void *state, struct app *app, enum action action) {
     char text[APP_FEED_TEXT];
     switch ((int)action) {
     case ACTION_REFRESH:
-        memory_find_beginning(s, app);
-        memory_put_query(s, text, sizeof text);
+        memory_find_beginning(app);
+        memory_put_query(s, app, text, sizeof text);
         app_feed_ask(app, memory_feed(s), text);
         return true;
     case ACTION_GROUP:
