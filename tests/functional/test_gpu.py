@@ -126,7 +126,6 @@ def test_the_screen(target, probing_top, ptrace, driver, tmux, tmp_path, wait_un
         wait_until(lambda: re.search(r"^ *0 .*no answer for \d+ s", s.text(), re.M), 60, "the first device to be given up")
         wait_until(lambda: re.search(r"^ *1 +100 ", s.text(), re.M), 60, "the second device to continue")
         s.type("q")
-        s.type("q")
     finally:
         s.close()
     assert job.alive()
@@ -145,7 +144,6 @@ def test_the_screen_without_a_device(target, probing_top, ptrace, tmux, tmp_path
         assert "GPU" not in s.text()
         s.type("0")
         s.wait_for("no NVIDIA driver: libnvidia-ml.so.1 is not installed")
-        s.type("q")
         s.type("q")
     finally:
         s.close()
@@ -197,7 +195,6 @@ def test_a_recording_has_the_past(target, probing, probing_top, driver, tmux, tm
         s.type("b")
         s.wait_for("a recording does not have who else had memory on its GPUs")
         s.type("q")
-        s.type("q")
     finally:
         s.close()
 
@@ -232,7 +229,6 @@ def test_what_of_a_device_is_at_work(target, probing, probing_top, driver, tmux,
         wait_until(lambda: re.search(rf"^ *0 +97 +{known[-1][0]:.0f} ", s.text(), re.M), 60, "the first device")
         assert re.search(r"UTIL% +SM%", s.text()) and re.search(r"^ *1 +55 +\? ", s.text(), re.M), s.text()
         assert f"SMs {known[-1][0]:.0f} %, tensor cores 40 %, memory traffic 100 %" in s.text(), s.text()
-        s.type("q")
         s.type("q")
     finally:
         s.close()
@@ -300,7 +296,6 @@ def test_who_has_memory_on_the_screen(target, probing_top, ptrace, driver, tmux,
         s.type("b")
         s.wait_for("UTIL%")
         s.type("q")
-        s.type("q")
     finally:
         s.close()
 
@@ -353,7 +348,6 @@ def test_a_recording_that_lies(target, probing, probing_top, driver, tmux, tmp_p
         s.wait_for("[0 GPU]")
         s.wait_for("evil")
         assert "\33" not in s.text() and "1e+300" not in s.text()
-        s.type("q")
         s.type("q")
         s.wait_for("status=0")
     finally:

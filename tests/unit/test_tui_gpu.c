@@ -11,6 +11,7 @@
 #include "tui/core/app_feed.h"
 #include "tui/core/app_life.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_tables.h"
 
 static struct app *opened(enum tables_kind kind) {
@@ -64,10 +65,21 @@ static void test_odd_processes(void **state) {
     app_free(a);
 }
 
+/* As on the other screens. */
+static void test_quit(void **state) {
+    struct app *a = opened(TABLES_NORMAL);
+    (void)state;
+    (void)fake_host_take();
+    fixture_press(a, "q");
+    assert_true(fake_host_take().quit);
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_odd_processes),
+        cmocka_unit_test(test_quit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -455,9 +455,6 @@ static void gpu_next_view(struct gpu_state *s, struct app *app) {
 static bool gpu_act(void *state, struct app *app, enum action action) {
     struct gpu_state *s = state;
     switch ((int)action) {
-    case ACTION_QUIT: /* returns to the screen below, unlike other tabs */
-        app_screen_pop(app);
-        return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_GPU, GPUS_QUERY);
         if (s->shows_processes && !data_is_recorded(&app->data))

@@ -159,7 +159,7 @@ enum { TENSOR_COLUMN_BYTES = 2 };
     {"NAME", "its owner, as a path of names; of a group: how many there are", {26, 3, 0}, GRID_MIDDLE, false, tensor_cell_name, tensor_compare_name}, \
     {"SHAPE", "its sizes", {13, 1, 2}, GRID_LEFT, false, tensor_cell_shape, tensor_compare_shape}, \
     {"BYTES", "bytes of its elements; of a group: of its storages, each once", {8, 0, 0}, GRID_RIGHT, true, tensor_cell_bytes, tensor_compare_bytes}, \
-    {"GROWTH", "bytes more than at the mark (M)", growth_size, GRID_RIGHT, true, tensor_cell_growth, tensor_compare_growth}, \
+    {"GROWTH", "bytes more than at the mark (')", growth_size, GRID_RIGHT, true, tensor_cell_growth, tensor_compare_growth}, \
     {"DTYPE", "type of its elements", {8, 0, 4}, GRID_LEFT, false, tensor_cell_dtype, tensor_compare_dtype}, \
     {"KIND", "parameter, buffer, gradient, optimizer, local, global, attribute", {9, 0, 5}, GRID_LEFT, false, tensor_cell_kind, tensor_compare_kind}, \
     {"AGE", "since it was first seen", {7, 0, 6}, GRID_RIGHT, true, tensor_cell_age, tensor_compare_age_s}, \

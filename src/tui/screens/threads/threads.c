@@ -356,7 +356,7 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     bool is_drawn = s->view.area.rows + s->stack_area.rows > 0;
     int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be open already */
     if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
-        app_message(app, false, "no room for %s here: o and O give the stack the whole body",
+        app_message(app, false, "no room for %s here: alt-o gives the stack the whole body",
                     tasks ? "tasks" : "the variables");
 }
 
