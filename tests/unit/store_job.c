@@ -151,8 +151,11 @@ struct sql *job_session(const struct job *jobs, size_t n, double now) {
     if (!s)
         fail_msg("%s", e.text);
     for (size_t i = 0; i < n; i++) {
-        struct sql_target t = {
-            .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = jobs[i].dir, .owner = geteuid()};
+        struct sql_target t = {.pid = RING_INT_NULL,
+                               .rank = RING_INT_NULL,
+                               .ring_dir = jobs[i].dir,
+                               .owner = geteuid(),
+                               .is_recorded = true};
         if (sql_add_target(s, &t, &e) != 0)
             fail_msg("%s", e.text);
     }

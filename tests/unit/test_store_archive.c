@@ -73,7 +73,8 @@ static struct sql *open_recording(char *note, size_t cap) {
         fail_msg("%s", e.text);
     for (size_t i = 0; i < archive_targets(a); i++) {
         int fds[64];
-        struct sql_target t = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+        struct sql_target t = {
+            .pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID, .is_recorded = true};
         t.n_ring_fds = archive_take_rings(a, i, fds, 64);
         t.ring_fds = fds;
         assert_int_equal(sql_add_target(s, &t, &e), 0);

@@ -181,6 +181,100 @@ static void files_that_come_later_and_unknown_tables_are_shown(void **state) {
     job_remove(&late);
 }
 
+/* ---- names that are not the file's to give ---- */
+
+static const struct ring_column_def five_columns[] = {
+    {"a", RING_INT64, NULL, NULL, NULL},  {"b", RING_INT64, NULL, NULL, NULL},
+    {"c", RING_INT64, NULL, NULL, NULL},  {"d", RING_INT64, NULL, NULL, NULL},
+    {"id", RING_INT64, NULL, NULL, NULL}, {.name = NULL}};
+
+/* A file of one row, 1 to 5, whose head has these names. */
+static void put_named(const struct job *j, const char *name, const char *alias) {
+    const struct ring_table_def def = {.name = name,
+                                       .alias = alias,
+                                       .help = "for tests",
+                                       .cost = RING_COST_STEPS,
+                                       .weight = 1,
+                                       .columns = five_columns};
+    struct ring *r = job_table(j, &def, 64 * 1024);
+    assert_int_equal(ring_append(r, (union ring_value[]){{.i = 1}, {.i = 2}, {.i = 3}, {.i = 4}, {.i = 5}}),
+                     0);
+    ring_close(r);
+}
+
+/* One holder of each tensor. */
+static int scan_holders(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    (void)arg;
+    (void)columns;
+    (void)e;
+    union ring_value v[RING_TENSOR_HOLDERS_COUNT] = {
+        [RING_TENSOR_HOLDERS_ID].i = sql_sink_wanted(sink)->equal, [RING_TENSOR_HOLDERS_HOLDER].s = "x"};
+    (void)sql_sink_put(sink, v);
+    return 0;
+}
+
+static void files_do_not_replace_what_the_client_makes(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job j;
+    struct sql_provider p = {.def = &RING_TABLES[RING_TENSOR_HOLDERS], .key = "id", .scan = scan_holders};
+    job_make(&j, 5, 0);
+    struct sql *s = sql_open(&e);
+    struct sql_target t = {
+        .pid = 5, .rank = 0, .ring_dir = j.dir, .owner = geteuid(), .providers = &p, .n_providers = 1};
+    put_named(&j, "python.tensor_growth", NULL);
+    assert_int_equal(sql_add_target(s, &t, &e), 0);
+    assert_non_null(strstr(sql_note(s), "python.tensor_growth"));
+    job_refused(s, "SELECT * FROM python.tensor_growth", "no such table");
+    put_named(&j, "python.tensor_holders", NULL);
+    put_named(&j, "cluster.nodes", NULL);
+    put_named(&j, "Gpu_Metrics", NULL);
+    assert_int_equal(sql_refresh(s, &e), 0);
+    job_expect(s, "SELECT id, holder FROM python.tensor_holders WHERE id = 7", "7|x\n");
+    job_refused(s, "SELECT a FROM python.tensor_holders WHERE id = 7", "no such column");
+    job_refused(s, "SELECT * FROM cluster.nodes", "no such table");
+    job_refused(s, "SELECT * FROM gpu_metrics", "no such table");
+    sql_close(s);
+    job_remove(&j);
+}
+
+static void files_do_not_take_the_names_of_others(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job jobs[2];
+    job_make(&jobs[0], 5, 0);
+    job_make(&jobs[1], 6, 1);
+    job_samples(&jobs[0], T0, 20);
+    put_named(&jobs[0], "mine", "of_mine");
+    struct sql *s = job_session(jobs, 2, NAN);
+    put_named(&jobs[1], "samples", NULL);
+    put_named(&jobs[1], "Of_Mine", NULL);
+    put_named(&jobs[1], "others", "STACKS");
+    put_named(&jobs[1], "python.another", "memory_usage");
+    put_named(&jobs[1], "more", "SQLite_more");
+    put_named(&jobs[1], "even_more", "MINE");
+    put_named(&jobs[1], "Probing_Table", NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sql_refresh(s, &e), 0);
+        job_expect(s, "SELECT count(*), count(DISTINCT tid) FROM samples", "20|4\n");
+        job_expect(s, "SELECT count(*) FROM stacks", "5\n");
+        job_expect(s, "SELECT count(*) FROM memory_usage", "0\n");
+        job_expect(s, "SELECT pid FROM mine UNION ALL SELECT pid FROM of_mine", "5\n5\n");
+        job_expect(s, "SELECT pid, id FROM others", "6|5\n");
+        job_expect(s, "SELECT pid, id FROM python.another", "6|5\n");
+        job_expect(s, "SELECT pid, id FROM more", "6|5\n");
+        job_expect(s, "SELECT pid, id FROM even_more", "6|5\n");
+    }
+    assert_non_null(strstr(sql_note(s), "was left out"));
+    /* other case, and still the same table: of another process */
+    put_named(&jobs[1], "python.SAMPLES", NULL);
+    assert_int_equal(sql_refresh(s, &e), 0);
+    job_expect(s, "SELECT pid, count(*) FROM python.samples GROUP BY pid", "5|20\n6|1\n");
+    sql_close(s);
+    job_remove(&jobs[0]);
+    job_remove(&jobs[1]);
+}
+
 /* ---- what people already type ---- */
 
 static void put_row(struct ring *r, const union ring_value *v) {
@@ -235,6 +329,7 @@ static void every_seed_query_runs(void **state) {
                            .rank = RING_INT_NULL,
                            .ring_dir = j.dir,
                            .owner = geteuid(),
+                           .is_recorded = true,
                            .providers = &p,
                            .n_providers = 1};
     assert_int_equal(sql_add_target(s, &t, &e), 0);
@@ -759,6 +854,8 @@ int main(void) {
         cmocka_unit_test(joins_are_right),
         cmocka_unit_test(many_targets_are_a_union_whose_ids_do_not_meet),
         cmocka_unit_test(files_that_come_later_and_unknown_tables_are_shown),
+        cmocka_unit_test(files_do_not_replace_what_the_client_makes),
+        cmocka_unit_test(files_do_not_take_the_names_of_others),
         cmocka_unit_test(every_seed_query_runs),
         cmocka_unit_test(a_provider_is_asked_once_a_query),
         cmocka_unit_test(a_provider_is_given_the_conditions),

@@ -247,7 +247,8 @@ static int database_add_recording(struct database *d, struct database_target *t,
     struct archive *a = archive_open(t->live.addr.recorded, e);
     int rc = a ? 0 : -1;
     for (size_t i = 0; rc == 0 && i < archive_targets(a); i++) {
-        struct sql_target target = {.pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID};
+        struct sql_target target = {
+            .pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = RING_ANY_UID, .is_recorded = true};
         target.n_ring_fds = archive_take_rings(a, i, fds, sizeof fds / sizeof fds[0]);
         target.ring_fds = fds;
         rc = sql_add_target(d->sql, &target, e);
@@ -268,8 +269,11 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
                          : err_set(e, ERR_ATTACH, "%s: there are no tables of a process in it",
                                    t->live.addr.recorded);
     t->has_place = true;
-    struct sql_target target = {
-        .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
+    struct sql_target target = {.pid = RING_INT_NULL,
+                                .rank = RING_INT_NULL,
+                                .ring_dir = t->place.path,
+                                .owner = t->place.owner,
+                                .is_recorded = true};
     if (sql_add_target(d->sql, &target, e) != 0)
         return -1;
     /* Partial damage is a note, total damage is an error. */

@@ -3,6 +3,7 @@
 #include "store/ring/ring_tables.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define RING_HOURS 3600.0
 
@@ -54,8 +55,8 @@ enum wire_access ring_column_access(const struct ring_table_def *def, const char
 
 const struct ring_table_def *ring_table_find(const char *name) {
     for (size_t i = 0; i < RING_TABLE_COUNT; i++)
-        if (strcmp(RING_TABLES[i].name, name) == 0 ||
-            (RING_TABLES[i].alias && strcmp(RING_TABLES[i].alias, name) == 0))
+        if (strcasecmp(RING_TABLES[i].name, name) == 0 ||
+            (RING_TABLES[i].alias && strcasecmp(RING_TABLES[i].alias, name) == 0))
             return &RING_TABLES[i];
     return NULL;
 }

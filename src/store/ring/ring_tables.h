@@ -74,7 +74,7 @@ enum wire_access ring_table_access(const struct ring_table_def *def);
 /* The same for a column by its name; WIRE_VALUES if the table lacks it. */
 enum wire_access ring_column_access(const struct ring_table_def *def, const char *name);
 
-/* The table of that name or alias; NULL. */
+/* The table of that name or alias, in any case, as SQL has it; NULL. */
 const struct ring_table_def *ring_table_find(const char *name);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,11 +34,35 @@ static void sql_add_note(struct sql *s, const char *text) {
 
 /* ---- tables ---- */
 
+/* Names that differ only in case are one to SQLite. */
 struct sql_table *sql_table_find(const struct sql *s, const char *full) {
     for (size_t i = 0; i < s->n_tables; i++)
-        if (strcmp(s->tables[i]->full, full) == 0)
+        if (strcasecmp(s->tables[i]->full, full) == 0)
             return s->tables[i];
     return NULL;
+}
+
+/* True if SQLite, or this program, needs the name itself. */
+static bool sql_is_reserved(const char *name) {
+    return strncasecmp(name, "sqlite_", 7) == 0 || strcasecmp(name, "probing_table") == 0;
+}
+
+static bool sql_is_bare(const char *full, const char *name) {
+    const char *dot = strchr(full, '.');
+    return strcasecmp(dot ? dot + 1 : full, name) == 0;
+}
+
+/* True if a query means another table by this name without a schema: a table of that name in "main" would
+ * hide it, or take its place. */
+static bool sql_is_taken(const struct sql *s, const char *name) {
+    for (size_t i = 0; i < RING_TABLE_COUNT; i++)
+        if (sql_is_bare(RING_TABLES[i].name, name) ||
+            (RING_TABLES[i].alias && strcasecmp(RING_TABLES[i].alias, name) == 0))
+            return true;
+    for (size_t i = 0; i < s->n_tables; i++)
+        if (strcasecmp(s->tables[i]->name, name) == 0 || strcasecmp(s->tables[i]->alias, name) == 0)
+            return true;
+    return false;
 }
 
 /* Split "python.samples". Returns whether a table may have that name. */
@@ -48,7 +73,7 @@ static bool sql_split_name(const char *full, struct sql_table *t) {
     snprintf(t->full, sizeof t->full, "%s", full);
     t->symbols = strcmp(full, RING_TABLES[RING_FRAMES].name) == 0;
     snprintf(t->name, sizeof t->name, "%s", dot ? dot + 1 : full);
-    if (strncmp(t->name, "sqlite_", 7) == 0 || strcmp(t->name, "probing_table") == 0)
+    if (sql_is_reserved(t->name))
         return false;
     if (!dot)
         return true;
@@ -65,17 +90,18 @@ static struct sql_table *sql_table_make(struct sql *s, const char *full, const c
     struct sql_table *t = sql_table_find(s, full);
     if (t || s->n_tables == SQL_MAX_TABLES)
         return t;
+    const struct ring_table_def *known = ring_table_find(full);
     t = calloc(1, sizeof *t);
     struct sql_table **more = realloc(s->tables, (s->n_tables + 1) * sizeof *more);
     if (more)
         s->tables = more;
-    if (!t || !more || !sql_split_name(full, t)) {
+    if (!t || !more || !sql_split_name(full, t) || (!known && !t->schema[0] && sql_is_taken(s, t->name))) {
         free(t);
         return NULL;
     }
     t->help = strdup(help ? help : "");
     /* An alias must not hide a table. */
-    if (alias && !strchr(alias, '.') && !sql_table_find(s, alias))
+    if (alias && !strchr(alias, '.') && !sql_is_reserved(alias) && (known || !sql_is_taken(s, alias)))
         snprintf(t->alias, sizeof t->alias, "%s", alias);
     t->cost = cost;
     t->retention_s = retention_s;
@@ -154,13 +180,32 @@ static struct sql_source *sql_source_add(struct sql_table *t, struct sql_target_
     return src;
 }
 
-/* Declare tables to SQLite that are new or have new columns. */
+/* True if the table cannot be done without: one of ours, or without memory, when another time may succeed. */
+static bool sql_is_needed(const struct sql *s, const struct sql_table *t) {
+    bool needed = ring_table_find(t->full) || sqlite3_errcode(s->db) == SQLITE_NOMEM;
+    for (size_t i = 0; !needed && i < t->n_sources; i++)
+        needed = t->sources[i].provider;
+    return needed;
+}
+
+/* Declare tables to SQLite that are new or have new columns. A file's table that SQLite refuses is left out: the
+ * others are there. */
 static int sql_declare_all(struct sql *s, struct err *e) {
     int rc = 0;
     s->guarded = false;
-    for (size_t i = 0; rc == 0 && i < s->n_tables; i++)
-        if (s->tables[i]->changed)
-            rc = sql_vtab_declare(s, s->tables[i], e);
+    for (size_t i = 0; rc == 0 && i < s->n_tables; i++) {
+        struct sql_table *t = s->tables[i];
+        struct err why;
+        if (!t->changed || sql_vtab_declare(s, t, &why) == 0)
+            continue;
+        if (sql_is_needed(s, t)) {
+            rc = err_set(e, ERR_FAILED, "%s", why.text);
+        } else {
+            sql_add_note(s, why.text);
+            t->changed = false;
+            t->absent = true;
+        }
+    }
     s->guarded = true;
     return rc;
 }
@@ -195,22 +240,32 @@ static void sql_learn(struct sql_target_state *target, const struct ring_info *i
         target->host = strdup(info->host);
 }
 
+/* True for a table whose rows the client makes itself: a process has no files of it. */
+static bool sql_is_made(const char *full, const struct ring_table_def *known) {
+    return known ? known - RING_TABLES >= RING_TABLE_KEPT : strncasecmp(full, "cluster.", 8) == 0;
+}
+
 static void sql_use_file(struct sql *s, struct sql_target_state *target, struct ring_reader *reader,
                          ino_t inode) {
     const struct ring_info *info = ring_reader_info(reader);
     const struct ring_table_def *known = ring_table_find(info->name);
-    struct sql_table *t = known ? sql_table_of_def(s, known)
-                                : sql_table_make(s, info->name, info->alias[0] ? info->alias : NULL,
-                                                 info->help, info->cost, info->retention_s);
+    bool refused = !target->is_recorded && sql_is_made(info->name, known);
+    struct sql_table *t = refused ? NULL
+                          : known ? sql_table_of_def(s, known)
+                                  : sql_table_make(s, info->name, info->alias[0] ? info->alias : NULL,
+                                                   info->help, info->cost, info->retention_s);
     struct sql_source *src = NULL;
     for (size_t i = 0; t && i < t->n_sources; i++)
-        if (t->sources[i].target == target)
+        if (t->sources[i].target == target && !t->sources[i].provider)
             src = &t->sources[i];
     if (t && !src)
         src = sql_source_add(t, target);
     if (!src) {
+        char note[sizeof s->note];
+        snprintf(note, sizeof note, "a table that cannot be shown was left out: %s%s", info->name,
+                 refused ? ", which a process does not write" : "");
         ring_reader_close(reader);
-        sql_add_note(s, "a table that cannot be shown was left out");
+        sql_add_note(s, note);
         return;
     }
     sql_learn(target, info);
@@ -300,6 +355,7 @@ int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e) {
                                         .host = t->host ? strdup(t->host) : NULL,
                                         .ring_dir = t->ring_dir ? strdup(t->ring_dir) : NULL,
                                         .owner = t->owner,
+                                        .is_recorded = t->is_recorded,
                                         .providers = t->providers,
                                         .n_providers = t->n_providers};
     if (t->ring_dir && (!target->ring_dir || sql_scan_folder(s, target, e) != 0)) {
@@ -433,17 +489,25 @@ void sql_close(struct sql *s) {
 
 /* ---- what there is ---- */
 
-size_t sql_table_count(const struct sql *s) { return s->n_tables; }
+size_t sql_table_count(const struct sql *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_tables; i++)
+        n += !s->tables[i]->absent;
+    return n;
+}
 
-bool sql_has_table(const struct sql *s, const char *name) { return sql_table_find(s, name) != NULL; }
+bool sql_has_table(const struct sql *s, const char *name) {
+    const struct sql_table *t = sql_table_find(s, name);
+    return t && !t->absent;
+}
 
 /* Index of the `i`-th table by name. */
 static size_t sql_table_by_name(const struct sql *s, size_t i) {
     for (size_t k = 0; k < s->n_tables; k++) {
         size_t before = 0;
         for (size_t j = 0; j < s->n_tables; j++)
-            before += strcmp(s->tables[j]->full, s->tables[k]->full) < 0;
-        if (before == i)
+            before += !s->tables[j]->absent && strcmp(s->tables[j]->full, s->tables[k]->full) < 0;
+        if (!s->tables[k]->absent && before == i)
             return k;
     }
     return 0;

@@ -91,6 +91,9 @@ struct sql_target {
     const char *host;     /* NULL: taken from the ring files */
     const char *ring_dir; /* folder with ring files; NULL none */
     uid_t owner;          /* required owner of the files; RING_ANY_UID */
+    /* its files are of the past, and may be of tables that are otherwise made when they are read; such files of a
+     * living process are left out: it would write in the name of this program */
+    bool is_recorded;
     /* open ring files (of copies: ring_replica_open), owned by the session from here */
     const int *ring_fds;
     size_t n_ring_fds;

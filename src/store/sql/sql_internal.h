@@ -49,6 +49,7 @@ struct sql_target_state {
     int64_t pid, rank;
     char *host, *ring_dir;
     uid_t owner;
+    bool is_recorded;
     const struct sql_provider *providers;
     size_t n_providers;
 };
@@ -84,6 +85,7 @@ struct sql_table {
     struct sql_source *sources;
     size_t n_sources;
     bool changed; /* to be declared to SQLite */
+    bool absent;  /* SQLite has refused it */
     bool known;   /* exists without a source too */
     bool symbols; /* it is python.frames */
     /* of one query */

@@ -202,7 +202,7 @@ static double sql_estimate_rows(const struct sql_vtab *v) {
 static bool sql_is_key(const struct sql_source *src, int column) {
     const struct sql_provider *p = src->provider;
     int from = src->map[column];
-    return p && p->key && from >= 0 && strcmp(p->def->columns[from].name, p->key) == 0;
+    return p && !src->reader && p->key && from >= 0 && strcmp(p->def->columns[from].name, p->key) == 0;
 }
 
 /* True if a source of the table has a key. */
