@@ -275,6 +275,15 @@ static void files_do_not_take_the_names_of_others(void **state) {
     job_remove(&jobs[1]);
 }
 
+static void hosts_are_compared_as_asked(void **state) {
+    (void)state;
+    struct sql *s = job_session(&job, 1, NAN);
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE host = 'HERE'", "0\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE host = 'HERE' COLLATE NOCASE", "30000\n");
+    job_expect(s, "SELECT count(*) FROM python.samples WHERE host = 'here  ' COLLATE RTRIM", "30000\n");
+    sql_close(s);
+}
+
 /* ---- what people already type ---- */
 
 static void put_row(struct ring *r, const union ring_value *v) {
@@ -856,6 +865,7 @@ int main(void) {
         cmocka_unit_test(files_that_come_later_and_unknown_tables_are_shown),
         cmocka_unit_test(files_do_not_replace_what_the_client_makes),
         cmocka_unit_test(files_do_not_take_the_names_of_others),
+        cmocka_unit_test(hosts_are_compared_as_asked),
         cmocka_unit_test(every_seed_query_runs),
         cmocka_unit_test(a_provider_is_asked_once_a_query),
         cmocka_unit_test(a_provider_is_given_the_conditions),

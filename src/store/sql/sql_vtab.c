@@ -165,8 +165,9 @@ static char sql_condition(const struct sql_vtab *v, sqlite3_index_info *info, in
         return 'p';
     if (c->iColumn == SQL_RANK)
         return sql_comparison(c->op, "rRGLS");
+    /* texts are compared byte by byte here; by any other collation more may be equal */
     if (c->iColumn == SQL_HOST && equal)
-        return 'h';
+        return strcmp(sqlite3_vtab_collation(info, i), "BINARY") == 0 ? 'h' : 0;
     if (column < 0)
         return 0;
     if (column == v->time_column)
