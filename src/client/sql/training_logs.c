@@ -3,6 +3,7 @@
 #include "client/sql/training_logs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -10,6 +11,7 @@
 
 #define TRAINING_LOGS "training_logs"
 #define TRAINING_LOGS_BYTES ((size_t)64 * 1024)
+#define TRAINING_LOGS_NAME 256 /* of a column */
 
 static const struct sql_column_info logs_columns[] = {
     {"timestamp", "s", "when the step ended, in seconds since the epoch, UTC", RING_TIMESTAMP},
@@ -49,9 +51,19 @@ static bool logs_is_free(const char *name) {
     return true;
 }
 
+/* True if the name of an earlier column differs from this one only in case: they are one to SQLite. */
+static bool logs_is_second(char (*names)[TRAINING_LOGS_NAME], size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* One column for each name: its last value within the step. "loss" exists already. */
 static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf *outer) {
     static const struct sql_query limited = {.max_rows = TRAINING_LOGS_MAX};
+    char names[TRAINING_LOGS_MAX][TRAINING_LOGS_NAME] = {{0}};
+    size_t n = 0;
     struct err e = {.text = ""};
     struct sql_result *r =
         sql_begin(s, "SELECT DISTINCT name FROM python.variables WHERE step IS NOT NULL ORDER BY name",
@@ -63,10 +75,15 @@ static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf 
             continue;
         strbuf_adds(inner, ", max(CASE WHEN name = ");
         logs_put_quoted(inner, name, '\'');
-        strbuf_adds(inner, " THEN coalesce(value, text) END) AS ");
-        logs_put_quoted(inner, name, '"');
-        strbuf_adds(outer, ", v.");
-        logs_put_quoted(outer, name, '"');
+        strbuf_addf(inner, " THEN last END) AS v%zu", n);
+        strbuf_addf(outer, ", v.v%zu AS ", n);
+        char title[TRAINING_LOGS_NAME + 16], behind[16] = "";
+        if (logs_is_second(names, n, name))
+            snprintf(behind, sizeof behind, "_%zu", n + 1);
+        snprintf(names[n], sizeof names[n], "%s", name);
+        snprintf(title, sizeof title, "%s%s", names[n], behind);
+        logs_put_quoted(outer, title, '"');
+        n++;
     }
     sql_end(r);
 }
@@ -92,10 +109,13 @@ void training_logs_make(struct sql *s, const char *text) {
                       " AS SELECT s.rank, s.host, s.pid, s.timestamp, s.step, s.epoch, "
                       "coalesce(s.loss, v.probing_loss) AS loss");
     strbuf_adds(&all, strbuf_str(&outer));
+    /* The other values of a row with a max() are those of that maximum: the last of the step. */
     strbuf_adds(&all, " FROM python.steps AS s LEFT JOIN (SELECT host, pid, step, "
-                      "max(CASE WHEN name = 'loss' THEN value END) AS probing_loss");
+                      "max(CASE WHEN name = 'loss' THEN number END) AS probing_loss");
     strbuf_adds(&all, strbuf_str(&inner));
-    strbuf_adds(&all, " FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step) AS v "
+    strbuf_adds(&all, " FROM (SELECT host, pid, step, name, value AS number, coalesce(value, text) AS last, "
+                      "max(timestamp) FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step, "
+                      "name) GROUP BY host, pid, step) AS v "
                       "ON v.step = s.step AND v.pid = s.pid AND v.host IS s.host");
     if (!inner.failed && !outer.failed && !all.failed &&
         sql_execute(s, "DROP VIEW IF EXISTS temp." TRAINING_LOGS) == 0)

@@ -4,8 +4,9 @@
  * watched expression.
  *
  * It is a view on python.steps and python.variables, made again before each query that names it,
- * because its columns depend on the watched expressions. Values at returns of functions, which
- * belong to no step, are only in python.variables.
+ * because its columns depend on the watched expressions. A value that was read several times within a
+ * step, as at returns of a function, is the last of them; all are in python.variables. Of expressions
+ * that differ only in case, which are one name in SQL, the second has a number behind its name.
  */
 #ifndef CLIENT_SQL_TRAINING_LOGS_H
 #define CLIENT_SQL_TRAINING_LOGS_H
