@@ -13,12 +13,12 @@
 #include "client/sql/arrivals.h"
 
 #define COMM_METRICS "comm_metrics"
-#define COMM_METRICS_ROWS 1000000 /* collectives that are compared; without the others */
 #define COMM_METRICS_OPS 1024
 #define COMM_METRICS_TEXT 128
 #define COMM_METRICS_HOST 256
 #define COMM_METRICS_HOSTS 4096
 #define COMM_METRICS_PIECE ((size_t)64 * 1024) /* of a statement that writes */
+#define COMM_METRICS_EVER_S 1e18               /* before any collective */
 
 static const struct sql_column_info comm_columns[] = {
     {"timestamp", "s", "when src_rank entered it, in seconds since the epoch, UTC", RING_TIMESTAMP},
@@ -161,19 +161,26 @@ static void comm_take_host(struct comm_rows *rows, const char *host, bool one_cl
     snprintf(rows->host, sizeof rows->host, "%s", host);
 }
 
-/* 0, or -1. */
-static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock) {
-    static const struct sql_query limited = {.max_rows = COMM_METRICS_ROWS};
+#define COMM_METRICS_COMPARED                                                                                \
+    " FROM python.collectives WHERE state = 'done' AND NOT p2p AND duration_ms IS NOT NULL AND rank IS NOT " \
+    "NULL AND op IS NOT NULL"
+
+/* Read the rows that began after `from_s`, at most `most`. 1: there are more, which may be all of some ranks;
+ * 0, or -1. */
+static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock, double from_s, uint64_t most) {
+    const struct sql_named from = {":from", from_s};
+    const struct sql_query limited = {.max_rows = most, .named = &from, .n_named = 1};
     struct err e = {.text = ""};
     int rc;
     struct sql_result *r =
         sql_begin(s,
                   "SELECT pid, rank, seq, timestamp, duration_ms, op || '/' || coalesce(pg, ''), "
-                  "coalesce(host, '') FROM python.collectives WHERE state = 'done' AND NOT p2p AND "
-                  "duration_ms IS NOT NULL AND rank IS NOT NULL AND op IS NOT NULL",
+                  "coalesce(host, '')" COMM_METRICS_COMPARED " AND timestamp > :from",
                   &limited, NULL, NULL, &e);
     if (!r)
         return -1;
+    rows->n = rows->n_processes = rows->n_ops = 0;
+    memset(rows->ops, 0, sizeof rows->ops);
     while ((rc = sql_next(r, &e)) > 0 && !rows->incomparable) {
         size_t len;
         const char *op = sql_result_text(r, 5, &len), *host = sql_result_text(r, 6, &len);
@@ -190,8 +197,36 @@ static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock) {
                              .begin = begin,
                              .end = begin + sql_result_real(r, 4) / 1e3};
     }
+    bool more = rc == 0 && sql_result_truncated(r);
     sql_end(r);
-    return rc < 0 ? -1 : 0;
+    return rc < 0 ? -1 : more;
+}
+
+/* When the first of the newest `n` rows began; NAN: unknown. */
+static double comm_find_newest(struct sql *s, uint64_t n) {
+    const struct sql_named skip = {":skip", (double)n};
+    const struct sql_query one = {.max_rows = 1, .named = &skip, .n_named = 1};
+    struct err e = {.text = ""};
+    struct sql_result *r =
+        sql_begin(s, "SELECT timestamp" COMM_METRICS_COMPARED " ORDER BY timestamp DESC LIMIT 1 OFFSET :skip",
+                  &one, NULL, NULL, &e);
+    double at = r && sql_next(r, &e) > 0 ? sql_result_real(r, 0) : NAN;
+    sql_end(r);
+    return at;
+}
+
+/* Read all, or of too many the newest: rows come rank by rank, and without those of some ranks another would be
+ * the last. Whether they can be compared; `*why` says what cannot. */
+static bool comm_read_newest(struct sql *s, struct comm_rows *rows, bool one_clock, uint64_t most,
+                             const char **why) {
+    int rc = comm_read(s, rows, one_clock, -COMM_METRICS_EVER_S, most);
+    if (rc > 0) {
+        *why = COMM_METRICS ": too many collectives: whom older ones waited for is unknown";
+        /* more may come meanwhile */
+        double from_s = comm_find_newest(s, most - most / 8);
+        rc = isnan(from_s) ? -1 : comm_read(s, rows, one_clock, from_s, most);
+    }
+    return rc == 0 && !rows->incomparable;
 }
 
 /* Write who came last, where that is known. */
@@ -220,9 +255,11 @@ static void comm_write(struct sql *s, const struct comm_rows *rows) {
 /* True if the text contains the name. If that is in a string, the view is made needlessly. */
 static bool comm_is_asked_for(const char *text) { return strcasestr(text, COMM_METRICS) != NULL; }
 
-void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks) {
+const char *comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks,
+                              uint64_t most) {
+    const char *why = NULL;
     if (!comm_is_asked_for(text))
-        return;
+        return NULL;
     struct comm_rows *rows = calloc(1, sizeof *rows);
     if (sql_execute(s, "DROP VIEW IF EXISTS temp." COMM_METRICS) != 0 ||
         sql_execute(s, "DROP TABLE IF EXISTS temp.probing_arrivals") != 0 ||
@@ -230,12 +267,12 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum com
                        "INTEGER, wait_ms REAL, PRIMARY KEY(pid, rank, seq)) WITHOUT ROWID") != 0 ||
         !rows) {
         free(rows);
-        return;
+        return NULL;
     }
     if (clocks == COMM_CLOCKS_RECORDED)
         comm_read_clocks(s, rows);
     /* of one rank the last is unknown, and where some that are read have no rows */
-    if (targets != 1 && comm_read(s, rows, clocks == COMM_CLOCKS_ONE) == 0 && !rows->incomparable &&
+    if (targets != 1 && comm_read_newest(s, rows, clocks == COMM_CLOCKS_ONE, most, &why) &&
         (targets == 0 || rows->n_processes == targets) &&
         arrivals_match(rows->arrivals, rows->n, rows->n_processes) == 0)
         comm_write(s, rows);
@@ -249,4 +286,5 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum com
            "a.dst_rank) AS dst_rank, c.op, c.bytes, coalesce(a.wait_ms, c.duration_ms) AS latency_ms, "
            "c.step, c.pg FROM python.collectives AS c LEFT JOIN temp.probing_arrivals AS a ON a.pid = c.pid "
            "AND a.rank = c.rank AND a.seq = c.seq WHERE c.state = 'done'");
+    return why;
 }

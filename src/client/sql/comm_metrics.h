@@ -13,6 +13,7 @@
 #include "store/sql/sql.h"
 
 #define COMM_METRICS_OF "python.collectives" /* it exists where this table does */
+#define COMM_METRICS_MOST 1000000            /* collectives that are compared; of more the newest */
 
 /* Its description as a table (store/sql/sql.h). Static. */
 void comm_metrics_info(struct sql_table_info *out);
@@ -24,8 +25,10 @@ enum comm_clocks {
     COMM_CLOCKS_ONE,      /* all: they are those of one clock */
 };
 
-/* Make the view, if `text` may ask for it. `targets`: processes of the session, 0: not known. On failure it is
- * unchanged. */
-void comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks);
+/* Make the view, if `text` may ask for it. `targets`: processes of the session, 0: not known. `most`: rows that are
+ * compared (COMM_METRICS_MOST). On failure it is unchanged. Returns a line about what is not known for their
+ * number; NULL: nothing. Static. */
+const char *comm_metrics_make(struct sql *s, const char *text, size_t targets, enum comm_clocks clocks,
+                              uint64_t most);
 
 #endif

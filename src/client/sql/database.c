@@ -55,7 +55,8 @@ struct database {
     double moment; /* that now() is; NAN: the clock */
     atomic_bool cancelled;
     char note[640];
-    char recording[640]; /* a note about a recording */
+    char recording[640];    /* a note about a recording */
+    const char *uncompared; /* what comm_metrics of this query does not know; NULL */
 };
 
 struct database *database_open(struct err *e) {
@@ -402,6 +403,8 @@ const char *database_note(struct database *d) {
     for (size_t i = 0; i < d->n_targets; i++)
         if (d->targets[i]->live.note[0])
             return d->targets[i]->live.note;
+    if (d->uncompared)
+        return d->uncompared;
     for (size_t i = 0; i < d->n_targets; i++)
         if (database_note_target(d, d->targets[i]))
             return d->note;
@@ -452,10 +455,11 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
     }
     training_logs_make(d->sql, text);
     bool recorded = database_is_recorded(d);
-    comm_metrics_make(d->sql, text, recorded ? 0 : d->n_targets,
-                      d->one_clock ? COMM_CLOCKS_ONE
-                      : recorded   ? COMM_CLOCKS_RECORDED
-                                   : COMM_CLOCKS_OF_HOST);
+    d->uncompared = comm_metrics_make(d->sql, text, recorded ? 0 : d->n_targets,
+                                      d->one_clock ? COMM_CLOCKS_ONE
+                                      : recorded   ? COMM_CLOCKS_RECORDED
+                                                   : COMM_CLOCKS_OF_HOST,
+                                      COMM_METRICS_MOST);
     database_note_untraced(d, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin clears a cancel that came before it. */
