@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -284,6 +286,70 @@ static void no_stack_is_missing_of_a_job_that_goes_on(void **state) {
     job_remove(&j);
 }
 
+static void long_texts_stay_whole(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    char note[256], text[RING_MAX_TEXT + 1] = "", want[32];
+    struct job j;
+    job_make(&j, 1, 0);
+    struct ring *facts = job_table(&j, &RING_TABLES[RING_FACTS], 1 << 20);
+    memset(text, 'x', RING_MAX_TEXT);
+    union ring_value v[RING_FACTS_COUNT] = {
+        [RING_FACTS_TIMESTAMP].f = T0, [RING_FACTS_KEY].s = RING_FACT_CMD, [RING_FACTS_VALUE].s = text};
+    assert_int_equal(ring_append(facts, v), 0);
+    ring_close(facts);
+    struct sql *s = job_session(&j, 1, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    assert_int_equal(archive_append(w, s, true, &e), 0);
+    assert_int_equal(archive_finish(w, &e), 0);
+    sql_close(s);
+    s = open_recording(note, sizeof note);
+    (void)snprintf(want, sizeof want, "%d\n", RING_MAX_TEXT);
+    job_expect(s, "SELECT length(value) FROM probing.facts", want);
+    assert_string_equal(note, "");
+    sql_close(s);
+    /* what no table can hold is said to be cut */
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE probing_facts SET value = value || value", NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+    s = open_recording(note, sizeof note);
+    job_expect(s, "SELECT length(value) FROM probing.facts", want);
+    assert_non_null(strstr(note, "probing.facts: long texts are cut"));
+    sql_close(s);
+    job_remove(&j);
+}
+
+static void tables_without_rows_are_no_open_files(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct rlimit usual, few;
+    int fds[64];
+    write_both();
+    struct archive *a = archive_open(path, &e);
+    assert_non_null(a);
+    assert_int_equal(archive_targets(a), 2);
+    size_t n = archive_take_rings(a, 1, fds, 64);
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+    assert_int_equal(n, 3); /* samples, stacks, frames */
+    archive_close(a);
+    /* one table, and not a second one */
+    int next = open("/dev/null", O_RDONLY);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    few = (struct rlimit){(rlim_t)next + 3, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    a = archive_open(path, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_non_null(a);
+    if (!strstr(archive_note(a), "open files"))
+        fail_msg("says: %s", archive_note(a));
+    archive_close(a);
+}
+
 static void a_cut_recording_opens_with_what_it_holds(void **state) {
     (void)state;
     char note[256];
@@ -361,6 +427,8 @@ int main(void) {
         cmocka_unit_test(what_comes_later_is_added_once),
         cmocka_unit_test(a_past_that_is_made_is_added_once),
         cmocka_unit_test(no_stack_is_missing_of_a_job_that_goes_on),
+        cmocka_unit_test(long_texts_stay_whole),
+        cmocka_unit_test(tables_without_rows_are_no_open_files),
         cmocka_unit_test(a_cut_recording_opens_with_what_it_holds),
         cmocka_unit_test(other_files_are_refused_in_a_line),
         cmocka_unit_test(a_made_up_recording_harms_nobody),

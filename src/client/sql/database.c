@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,9 @@
 #include "wire/wire.h"
 
 #define DATABASE_COPY_S 2.0 /* limit for copying tables before a query */
+
+#define DATABASE_FEW 8          /* targets whose tables fit the usual limit of open files */
+#define DATABASE_FILES 1048576U /* enough for those of all targets */
 
 #define DATABASE_YOUNG_S 2.0 /* a younger agent may not have made its tables yet */
 #define DATABASE_POLL_NS (20 * (long)CLOCK_NS_PER_MS)
@@ -99,6 +103,17 @@ const struct target_address *database_agent(const struct database *d, size_t num
             return addr->mode == MODEL_MODE_AGENT && addr->path[0] && !addr->recorded[0] ? addr : NULL;
     }
     return NULL;
+}
+
+/* Each table of each target is an open file, and the usual limit of 1,024 is for programs that use select(), which
+ * this one does not. */
+static void database_raise_limit(void) {
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0)
+        return;
+    rlim_t wanted = most.rlim_max < DATABASE_FILES ? most.rlim_max : DATABASE_FILES;
+    if (most.rlim_cur < wanted)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){wanted, most.rlim_max});
 }
 
 /* If there are only recordings, now() is their end. */
@@ -245,6 +260,7 @@ static int database_add_living(struct database *d, struct database_target *t, st
 /* A recording may have several targets; it is one of ours, and is read only once. */
 static int database_add_recording(struct database *d, struct database_target *t, struct err *e) {
     int fds[RING_MAX_COLUMNS * 4];
+    database_raise_limit();
     struct archive *a = archive_open(t->live.addr.recorded, e);
     int rc = a ? 0 : -1;
     for (size_t i = 0; rc == 0 && i < archive_targets(a); i++) {
@@ -309,6 +325,8 @@ int database_add_rank(struct database *d, const struct target_address *addr, con
     snprintf(t->host, sizeof t->host, "%s", host);
     t->rank = rank;
     t->number = sql_target_count(d->sql);
+    if (d->n_targets > DATABASE_FEW)
+        database_raise_limit();
     int rc = addr->recorded[0] ? database_add_recorded(d, t, e) : database_add_living(d, t, e);
     if (rc == 0)
         database_set_now(d);

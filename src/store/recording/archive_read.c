@@ -288,21 +288,34 @@ static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def 
     return st;
 }
 
-/* All rows into a ring of `bytes`. Returns a descriptor; -1 if they do not fit, or without
- * memory; -2 if there is nothing to read. */
+/* What archive_fill returns instead of a descriptor. */
+enum { ARCHIVE_FULL = -1, ARCHIVE_NOTHING = -2, ARCHIVE_NO_FILE = -3 };
+
+/* All rows into a ring of `bytes`. Returns a descriptor; ARCHIVE_FULL if they do not fit, or without
+ * memory; ARCHIVE_NOTHING if there is nothing to read; ARCHIVE_NO_FILE if none can be made. `*cut`: texts that
+ * are not whole. */
 static int archive_fill(struct archive *a, const struct archive_def *d, const struct archive_target *t,
-                        size_t bytes) {
+                        size_t bytes, uint64_t *cut) {
     struct ring_owner owner = {
         .pid = t->pid, .rank = t->rank, .host = t->host[0] ? t->host : NULL, .started_at = NAN};
     union ring_value row[RING_MAX_COLUMNS];
     sqlite3_stmt *st = archive_select(a, d, t, false);
     uint64_t rows = 0;
-    int rc = SQLITE_ERROR, kept = -1;
+    int rc = SQLITE_ERROR;
+    bool kept = false;
     if (!st)
-        return -2;
+        return ARCHIVE_NOTHING;
     int fd = (int)syscall(SYS_memfd_create, d->name, MFD_CLOEXEC);
     int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    struct ring *r = fd < 0 ? NULL : ring_create(fd, &d->def, &owner, bytes, NULL);
+    if (copy < 0) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        sqlite3_finalize(st);
+        errno = why;
+        return ARCHIVE_NO_FILE;
+    }
+    struct ring *r = ring_create(fd, &d->def, &owner, bytes, NULL);
     while (r && (rc = sqlite3_step(st)) == SQLITE_ROW && rows++ < a->guard.rows) {
         for (size_t i = 0; i < d->n; i++)
             row[i] = archive_value(st, (int)i, d->columns[i].type);
@@ -316,39 +329,72 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
             archive_add_note(a, d->name);
         ring_flush(r);
         ring_get_counts(r, &counts);
-        kept = counts.oldest_seq == 0 && counts.lost == 0 ? 0 : -1;
+        kept = counts.oldest_seq == 0 && counts.lost == 0;
+        *cut = counts.cut;
     }
     ring_close(r);
     sqlite3_finalize(st);
-    if (kept == 0)
+    if (kept)
         return copy;
-    if (copy >= 0)
-        close(copy);
-    return -1;
+    close(copy);
+    return ARCHIVE_FULL;
 }
 
-static void archive_load_table(struct archive *a, const struct archive_def *d, struct archive_target *t) {
+/* How many bytes all tables in memory may still have. */
+static size_t archive_room(const struct archive *a) { return ARCHIVE_MAX_BYTES - a->bytes; }
+
+/* The rows in a table that has room for them. Small tables have small chunks, in which long texts are cut: those
+ * get larger ones. As archive_fill. */
+static int archive_fill_all(struct archive *a, const struct archive_def *d, const struct archive_target *t,
+                            size_t *bytes, uint64_t *cut) {
+    size_t whole = ring_whole_text_bytes(&d->def);
+    int fd = ARCHIVE_FULL;
+    while (fd == ARCHIVE_FULL && *bytes <= archive_room(a) && a->guard.operations > 0) {
+        fd = archive_fill(a, d, t, *bytes, cut);
+        if (fd == ARCHIVE_FULL)
+            *bytes *= 2;
+    }
+    if (fd < 0 || *cut == 0 || *bytes >= whole || whole > archive_room(a) || a->guard.operations == 0)
+        return fd;
+    uint64_t less = 0;
+    int better = archive_fill(a, d, t, whole, &less);
+    if (better < 0)
+        return fd;
+    close(fd);
+    *bytes = whole;
+    *cut = less;
+    return better;
+}
+
+/* Returns whether the target has the table now. Without rows it needs none, which would be as many open files as
+ * there are targets; with `empty` it gets one. */
+static bool archive_load_table(struct archive *a, const struct archive_def *d, struct archive_target *t,
+                               bool empty) {
     sqlite3_stmt *st = archive_select(a, d, t, true);
+    bool is_counted = st && sqlite3_step(st) == SQLITE_ROW;
     /* In a damaged file this is the number of the rows that may remain. */
-    int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
+    int64_t rows = is_counted ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
     sqlite3_finalize(st);
+    if (is_counted && rows == 0 && !empty)
+        return false;
     if (rows < 0 || (uint64_t)rows > a->guard.rows)
         rows = (int64_t)a->guard.rows;
     size_t bytes = RING_MIN_BYTES * 4 + (size_t)rows * (8 + 4 * d->n);
-    int fd = -1;
-    while (fd == -1 && bytes <= ARCHIVE_MAX_BYTES - a->bytes && a->guard.operations > 0) {
-        fd = archive_fill(a, d, t, bytes);
-        if (fd == -1)
-            bytes *= 2;
-    }
+    uint64_t cut = 0;
+    int fd = archive_fill_all(a, d, t, &bytes, &cut);
     if (fd >= 0) {
         t->fds[t->n_fds++] = fd;
         a->bytes += bytes;
-    } else if (fd == -1 && a->guard.operations > 0) {
+        if (cut)
+            archive_say(a, "not all of the recording is shown", d->name, "long texts are cut");
+    } else if (fd == ARCHIVE_NO_FILE) {
+        archive_say(a, "not all of the recording is shown", d->name, strerror(errno));
+    } else if (fd == ARCHIVE_FULL && a->guard.operations > 0) {
         archive_say(a, "not all of the recording is shown", d->name, "too large to be read");
     } else {
         archive_add_note(a, d->name);
     }
+    return fd >= 0;
 }
 
 /* ---- targets ---- */
@@ -390,8 +436,12 @@ static bool archive_take(struct archive *a, const struct archive_def *d, bool lo
     archive_guard_begin(&a->guard);
     if (!load)
         archive_find_targets(a, d);
+    bool any = false;
     for (size_t i = 0; load && i < a->n_targets; i++)
-        archive_load_table(a, d, &a->targets[i]);
+        any = archive_load_table(a, d, &a->targets[i], false) || any;
+    /* a table without rows is there as well, once */
+    if (load && !any && a->n_targets > 0 && a->guard.operations > 0)
+        archive_load_table(a, d, &a->targets[0], true);
     if (a->guard.operations == 0)
         archive_add_note(a, d->name);
     bool done = a->guard.operations > 0;

@@ -101,6 +101,9 @@ struct ring;
 struct ring *ring_create(int fd, const struct ring_table_def *def, const struct ring_owner *owner,
                          size_t bytes, struct err *e);
 
+/* A size with which a table keeps texts of RING_MAX_TEXT whole, or as much of them as any; 0: it has none. */
+size_t ring_whole_text_bytes(const struct ring_table_def *def);
+
 /* Append a row: a value for each column of the definition. 0, or -1 if the row was refused (no
  * timestamp). May write a full chunk to the file. */
 int ring_append(struct ring *r, const union ring_value *row);

@@ -157,6 +157,17 @@ static int ring_plan_chunks(struct ring_file_head *h, const struct ring_table_de
     return 0;
 }
 
+size_t ring_whole_text_bytes(const struct ring_table_def *def) {
+    unsigned percent = def->text_percent ? def->text_percent : 10;
+    size_t texts = 0;
+    for (const struct ring_column_def *c = def->columns; c->name; c++)
+        texts += c->type == RING_TEXT;
+    /* of one row, as ring.c counts them (text_max) */
+    size_t heap = 2 + texts * (RING_MAX_TEXT + 4) + RING_ENTRY_ALIGN;
+    size_t chunk = (heap * 100 / percent + RING_PAGE) / RING_PAGE * RING_PAGE;
+    return texts ? (chunk < RING_CHUNK_MAX ? chunk : RING_CHUNK_MAX) * RING_CHUNKS_WANTED : 0;
+}
+
 static void ring_put_columns(struct ring_writer_head *w, struct ring_file_head *h,
                              const struct ring_table_def *def) {
     uint32_t at = 0;
