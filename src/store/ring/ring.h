@@ -92,6 +92,7 @@ struct ring_owner {
     int64_t rank;         /* RING_INT_NULL unknown */
     const char *host;     /* NULL unknown */
     double started_at;    /* seconds since the epoch; NAN unknown */
+    double made_at;       /* the tables, all of them: the same for those that belong together; 0: now */
 };
 
 struct ring;

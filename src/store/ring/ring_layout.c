@@ -223,7 +223,7 @@ int ring_layout_make(void *head, const struct ring_table_def *def, const struct 
     h.start_ticks = owner->start_ticks;
     h.rank = owner->rank;
     h.started_at = owner->started_at;
-    h.created_at = clock_epoch_s();
+    h.created_at = owner->made_at > 0 ? owner->made_at : clock_epoch_s();
     h.retention_s = def->retention_s;
     h.cost = (uint32_t)def->cost;
     memcpy(head, &h, sizeof h);

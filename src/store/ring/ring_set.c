@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/ring/ring_dir.h"
 
 struct ring_set {
@@ -46,7 +47,9 @@ static int ring_set_memory_file(const char *table) {
     return fd;
 }
 
-static void ring_set_make(struct ring_set *s, const struct ring_owner *owner, size_t total) {
+static void ring_set_make(struct ring_set *s, const struct ring_owner *of, size_t total) {
+    struct ring_owner owner = *of;
+    owner.made_at = clock_epoch_s();
     for (size_t i = 0; i < s->n; i++) {
         struct err why = {.code = ERR_OK};
         const char *name = s->tables[i].name;
@@ -54,7 +57,7 @@ static void ring_set_make(struct ring_set *s, const struct ring_owner *owner, si
         if (fd < 0)
             err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
         else
-            s->rings[i] = ring_create(fd, &s->tables[i], owner, ring_set_share(s, i, total), &why);
+            s->rings[i] = ring_create(fd, &s->tables[i], &owner, ring_set_share(s, i, total), &why);
         if (s->rings[i] && s->dir >= 0 && ring_dir_finish_file(s->dir, name) != 0) {
             err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
             ring_close(s->rings[i]);
