@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/procfs.h"
+#include "base/text.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/ranks_there.h"
@@ -111,11 +112,9 @@ static int record_run(const struct record_options *o, const struct target_addres
             break;
         record_wait(end_ns);
     }
-    struct err gone;
     if (job && !*ended)
         record_add_job(job, d);
-    archive_append(w, database_sql(d), true, &gone);
-    return 0;
+    return archive_append(w, database_sql(d), true, e);
 }
 
 static void record_put(const struct record_options *o, uint64_t rows, double seconds, bool ended,
@@ -159,12 +158,16 @@ static int record_targets(const struct cli_options *o, struct target_address *ad
     sigaction(SIGTERM, &action, NULL);
     struct archive_writer *w = archive_create(mine->output, e);
     uint64_t began = clock_mono_ns(), rows = 0;
+    char missing[512] = "", unread[512] = "";
     bool ended = false;
     progress_begin("recording", mine->duration_s, mine->duration_s > 0 ? "^C ends it" : NULL);
     int rc = w ? record_run(mine, addr, job, d, w, &ended, e) : -1;
     if (w) {
         struct err late;
         rows = archive_rows(w);
+        text_sanitize(missing, sizeof missing, archive_missing(w));
+        /* of a job that has ended nothing more can be read */
+        text_sanitize(unread, sizeof unread, ended ? "" : archive_unread(w));
         int closed = archive_finish(w, rc == 0 ? e : &late);
         rc = rc == 0 ? closed : rc;
     }
@@ -174,6 +177,10 @@ static int record_targets(const struct cli_options *o, struct target_address *ad
     if (rc == 0) {
         record_put(mine, rows, (double)(clock_mono_ns() - began) / 1e9, ended, out);
         cli_note_database(d);
+        if (missing[0])
+            output_say("probing: %s\n", missing);
+        if (unread[0])
+            output_say("probing: %s\n", unread);
     }
     database_close(d);
     return rc;

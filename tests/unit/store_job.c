@@ -89,8 +89,12 @@ void job_remove(struct job *j) {
 
 struct ring *job_table(const struct job *j, const struct ring_table_def *def, size_t bytes) {
     struct err e = {.text = "cannot be opened"};
-    struct ring_owner o = {
-        .pid = j->pid, .start_ticks = 1, .rank = j->rank, .host = "here", .started_at = NAN};
+    struct ring_owner o = {.pid = j->pid,
+                           .start_ticks = 1,
+                           .rank = j->rank,
+                           .host = "here",
+                           .started_at = NAN,
+                           .made_at = j->made_at};
     int dir = open(j->dir, O_RDONLY | O_DIRECTORY);
     int fd = ring_dir_begin_file(dir, def->name);
     assert_int_equal(ring_dir_finish_file(dir, def->name), 0);

@@ -18,6 +18,7 @@
 struct job {
     char dir[64];
     int64_t pid, rank;
+    double made_at; /* its next tables; 0: now */
 };
 
 /* Make an empty folder. */

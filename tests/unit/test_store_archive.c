@@ -172,6 +172,140 @@ static void what_comes_later_is_added_once(void **state) {
     job_remove(&j);
 }
 
+static void put_collection(struct ring *r, double at) {
+    union ring_value v[RING_GC_COUNT] = {{.f = at}, {.i = 2}, {.f = 1}, {.i = 0}, {.i = 0}};
+    assert_int_equal(ring_append(r, v), 0);
+    assert_int_equal(ring_flush(r), 0);
+}
+
+/* A span is written at its end, a clock may be set back, and that of another host be late. */
+static void old_times_are_added_as_well(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job jobs[2];
+    struct ring *gc[2];
+    for (int i = 0; i < 2; i++) {
+        job_make(&jobs[i], 1 + i, i);
+        gc[i] = job_table(&jobs[i], &RING_TABLES[RING_GC], 64 * 1024);
+    }
+    struct sql *s = job_session(jobs, 2, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    for (int round = 0; round < 4; round++) {
+        put_collection(gc[0], T0 - 3600 * round);
+        put_collection(gc[1], T0 - 60 + round);
+        assert_int_equal(archive_append(w, s, false, &e), 0);
+        assert_int_equal(ask("SELECT count(*) FROM python_gc WHERE pid = 1"), round + 1);
+        assert_int_equal(ask("SELECT count(*) FROM python_gc WHERE pid = 2"), round + 1);
+    }
+    assert_string_equal(archive_missing(w), "");
+    assert_int_equal(archive_finish(w, &e), 0);
+    assert_int_equal(ask("SELECT count(DISTINCT timestamp) FROM python_gc WHERE pid = 1"), 4);
+    sql_close(s);
+    for (int i = 0; i < 2; i++) {
+        ring_close(gc[i]);
+        job_remove(&jobs[i]);
+    }
+}
+
+/* ---- tables that are made anew ---- */
+
+/* Another agent of the process: its stack 1 is another one, and its first row is row 0. */
+static void make_anew(struct job *j, int64_t samples, const char *func) {
+    struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024),
+                *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024),
+                *rows = job_sample_table(j, (size_t)samples);
+    union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = 1,
+                                                 [RING_FRAMES_FUNC].s = func,
+                                                 [RING_FRAMES_FILE].s = "/job/a.py",
+                                                 [RING_FRAMES_LINENO].i = 1};
+    union ring_value stack[RING_STACKS_COUNT] = {
+        [RING_STACKS_ID].i = 1, [RING_STACKS_PARENT].i = RING_INT_NULL, [RING_STACKS_FRAME].i = 1};
+    assert_int_equal(ring_append(frames, frame), 0);
+    assert_int_equal(ring_append(stacks, stack), 0);
+    for (int64_t i = 0; i < samples; i++) {
+        union ring_value v[RING_SAMPLES_COUNT] = {[RING_SAMPLES_TIMESTAMP].f = j->made_at + (double)i * 0.01,
+                                                  [RING_SAMPLES_TID].i = 100,
+                                                  [RING_SAMPLES_STACK_ID].i = 1};
+        assert_int_equal(ring_append(rows, v), 0);
+    }
+    ring_close(frames);
+    ring_close(stacks);
+    ring_close(rows);
+}
+
+static void tables_that_are_made_anew_lose_nothing(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct job j;
+    char note[256];
+    job_make(&j, 1, 0);
+    j.made_at = T0;
+    job_samples(&j, T0, 20);
+    struct sql *s = job_session(&j, 1, NAN);
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    assert_int_equal(archive_append(w, s, false, &e), 0);
+    assert_string_equal(archive_missing(w), "");
+    static const char *const funcs[] = {"second", "third"};
+    for (int i = 0; i < 2; i++) {
+        j.made_at = T0 + 50 * (i + 1);
+        make_anew(&j, 3 + i, funcs[i]);
+        assert_int_equal(sql_refresh(s, &e), 0);
+        for (int again = 0; again < 2; again++)
+            assert_int_equal(archive_append(w, s, false, &e), 0);
+    }
+    assert_non_null(strstr(archive_missing(w), "made anew"));
+    assert_int_equal(archive_finish(w, &e), 0);
+    sql_close(s);
+    assert_int_equal(ask("SELECT count(*) FROM python_samples"), 27);
+    assert_int_equal(ask("SELECT count(*) FROM python_stacks"), 7);
+    s = open_recording(note, sizeof note);
+    assert_string_equal(note, "");
+    job_expect(
+        s,
+        "SELECT f.func, count(*), count(DISTINCT s.timestamp) FROM python.samples s JOIN python.stacks "
+        "USING (stack_id) JOIN python.frames f USING (frame_id) GROUP BY 1 ORDER BY 1",
+        "f1|4|4\nf2|4|4\nf3|4|4\nf4|4|4\nf5|4|4\nsecond|3|3\nthird|4|4\n");
+    sql_close(s);
+    job_remove(&j);
+}
+
+/* ---- tables that are made when they are read ---- */
+
+/* A thread of a process that may have ended (`arg`: not NULL). */
+static int scan_thread(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    (void)columns;
+    if (arg)
+        return err_set(e, ERR_FAILED, "process 70 has ended");
+    union ring_value v[RING_SYSTEM_THREADS_COUNT] = {
+        [RING_SYSTEM_THREADS_TID].i = 7, [RING_SYSTEM_THREADS_STATE].i = RING_INT_NULL};
+    (void)sql_sink_put(sink, v);
+    return 0;
+}
+
+static void one_that_has_ended_costs_no_other_its_state(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct sql_provider tables[3];
+    struct sql *s = sql_open(&e);
+    assert_non_null(s);
+    for (int i = 0; i < 3; i++) {
+        tables[i] = (struct sql_provider){
+            .def = &RING_TABLES[RING_SYSTEM_THREADS], .scan = scan_thread, .arg = i == 0 ? s : NULL};
+        struct sql_target t = {
+            .pid = 70 + i, .rank = i, .host = "h", .providers = &tables[i], .n_providers = 1};
+        assert_int_equal(sql_add_target(s, &t, &e), 0);
+    }
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    assert_int_equal(archive_append(w, s, true, &e), 0);
+    assert_string_equal(archive_unread(w), "not all of system.threads is recorded: process 70 has ended");
+    assert_int_equal(archive_finish(w, &e), 0);
+    sql_close(s);
+    assert_int_equal(ask("SELECT count(*) FROM system_threads WHERE tid = 7 AND pid > 70"), 2);
+}
+
 /* A table that is made when it is read, and has a past: two devices once a second, and the oldest
  * readings are forgotten. */
 struct past {
@@ -425,6 +559,9 @@ int main(void) {
         cmocka_unit_test(the_recording_answers_as_the_job_does),
         cmocka_unit_test(it_is_an_ordinary_database),
         cmocka_unit_test(what_comes_later_is_added_once),
+        cmocka_unit_test(old_times_are_added_as_well),
+        cmocka_unit_test(tables_that_are_made_anew_lose_nothing),
+        cmocka_unit_test(one_that_has_ended_costs_no_other_its_state),
         cmocka_unit_test(a_past_that_is_made_is_added_once),
         cmocka_unit_test(no_stack_is_missing_of_a_job_that_goes_on),
         cmocka_unit_test(long_texts_stay_whole),

@@ -36,7 +36,8 @@ static int export_rows(const struct export_request *r, struct database *d, struc
 }
 
 /* Record the present rows, and after a while once more. */
-static int export_record(struct database *d, const char *path, double duration_s, struct err *e) {
+static int export_record(struct database *d, const char *path, double duration_s, struct strbuf *note,
+                         struct err *e) {
     struct timespec t = {.tv_sec = (time_t)duration_s,
                          .tv_nsec = (long)((duration_s - (double)(time_t)duration_s) * 1e9)};
     struct archive_writer *w = archive_create(path, e);
@@ -47,6 +48,9 @@ static int export_record(struct database *d, const char *path, double duration_s
         ;
     if (rc == 0)
         rc = database_refresh(d, e) == 0 ? archive_append(w, database_sql(d), true, e) : -1;
+    const char *lacks = archive_missing(w)[0] ? archive_missing(w) : archive_unread(w);
+    if (note && lacks[0])
+        strbuf_adds(note, lacks);
     struct err late;
     int closed = archive_finish(w, rc == 0 ? e : &late);
     return rc == 0 ? closed : rc;
@@ -65,14 +69,14 @@ int export_run_tables(const struct export_request *r, double duration_s, struct 
         rc = err_set_errno(e, ERR_FAILED, errno, "no folder for the export can be made in /tmp");
     } else {
         snprintf(path, sizeof path, "%s/export.db", dir);
-        rc = export_record(d, path, duration_s, e);
+        rc = export_record(d, path, duration_s, r->note, e);
         if (rc == 0 && strbuf_read_file(out, path) != 0)
             rc = err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", path);
         unlink(path);
         rmdir(dir);
     }
     if (rc == 0 && r->note && database_note(d)[0])
-        strbuf_adds(r->note, database_note(d));
+        strbuf_addf(r->note, "%s%s", r->note->len ? "; " : "", database_note(d));
     database_close(d);
     return rc;
 }

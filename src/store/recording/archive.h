@@ -34,6 +34,12 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
 
 uint64_t archive_rows(const struct archive_writer *w);
 
+/* What the recording lacks of what was collected, and why; "" nothing. */
+const char *archive_missing(const struct archive_writer *w);
+
+/* Which table that is made when it is read could not be read, of some target, and why; "" none. */
+const char *archive_unread(const struct archive_writer *w);
+
 /* Finish the recording. 0, or -1 with the error. */
 int archive_finish(struct archive_writer *w, struct err *e);
 

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "store/recording/archive.h"
 #include "store/recording/archive_internal.h"
@@ -59,6 +60,7 @@ struct archive_target {
 struct archive {
     sqlite3 *db;
     struct archive_guard guard;
+    double opened_at;
     size_t bytes; /* of all tables in memory */
     char (*stored)[ARCHIVE_NAME];
     size_t n_stored;
@@ -296,8 +298,11 @@ enum { ARCHIVE_FULL = -1, ARCHIVE_NOTHING = -2, ARCHIVE_NO_FILE = -3 };
  * are not whole. */
 static int archive_fill(struct archive *a, const struct archive_def *d, const struct archive_target *t,
                         size_t bytes, uint64_t *cut) {
-    struct ring_owner owner = {
-        .pid = t->pid, .rank = t->rank, .host = t->host[0] ? t->host : NULL, .started_at = NAN};
+    struct ring_owner owner = {.pid = t->pid,
+                               .rank = t->rank,
+                               .host = t->host[0] ? t->host : NULL,
+                               .started_at = NAN,
+                               .made_at = a->opened_at};
     union ring_value row[RING_MAX_COLUMNS];
     sqlite3_stmt *st = archive_select(a, d, t, false);
     uint64_t rows = 0;
@@ -520,6 +525,7 @@ struct archive *archive_open(const char *path, struct err *e) {
         err_set(e, ERR_FAILED, "%s: out of memory", path);
         return NULL;
     }
+    a->opened_at = clock_epoch_s();
     if (archive_wants_log(path)) {
         err_set(e, ERR_FAILED,
                 "%s: it uses a write-ahead log, which recordings do not: sqlite3 FILE 'PRAGMA journal_mode = "

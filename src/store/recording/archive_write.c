@@ -18,12 +18,16 @@
 
 #define ARCHIVE_COMMON 3 /* rank, host, pid */
 #define ARCHIVE_MAX_TABLES 512
-#define ARCHIVE_ROW_BITS 48 /* in a rowid: its number within its target (sql_vtab.c) */
-#define ARCHIVE_LATE_S 5.0  /* rows are only roughly in the order of their times */
+#define ARCHIVE_NOTE 512
+#define ARCHIVE_MAKINGS 64      /* of a target's tables */
+#define ARCHIVE_TOGETHER_S 0.25 /* tables that are made so soon after each other were made together */
+#define ARCHIVE_ID_BITS 26      /* of a number of a stack or frame, in what was made later */
 
-/* Position up to which a target's table was written. */
+/* Position up to which a source of a table was written. */
 struct archive_mark {
-    uint64_t next; /* number of the first unwritten row */
+    size_t target;
+    size_t making; /* of its file: index in its target's, or ARCHIVE_MAKINGS: too many */
+    bool is_seen;
     /* of a table that is made when it is read: time of the newest row, and of those of earlier turns */
     double newest, before;
     bool any;
@@ -32,13 +36,24 @@ struct archive_mark {
 struct archive_table {
     char name[RING_MAX_NAME * 2];
     size_t n_columns;           /* with which it was made */
-    struct archive_mark *marks; /* per target */
+    struct archive_mark *marks; /* per source */
+    uint64_t *next; /* per source: number of the first unwritten row; UINT64_MAX: it has no more */
     size_t n_marks;
-    double newest; /* NAN */
+};
+
+/* When a target's tables were made: after a change of their size, or by a new agent, once more. Numbers of rows,
+ * stacks and frames begin anew with each. */
+struct archive_origin {
+    double made_at[ARCHIVE_MAKINGS];
+    size_t n;
+    bool is_wide; /* its first numbers leave no room for others */
 };
 
 struct archive_writer {
     sqlite3 *db;
+    struct archive_origin *origins; /* per target */
+    size_t n_origins;
+    char missing[ARCHIVE_NOTE], unread[ARCHIVE_NOTE];
     struct archive_table tables[ARCHIVE_MAX_TABLES];
     size_t n_tables;
     uint64_t rows;
@@ -178,31 +193,125 @@ static struct archive_table *archive_find(struct archive_writer *w, const char *
         return NULL;
     struct archive_table *t = &w->tables[w->n_tables++];
     snprintf(t->name, sizeof t->name, "%s", name);
-    t->newest = NAN;
     return t;
+}
+
+/* Keep the first one. */
+static void archive_note_once(char note[ARCHIVE_NOTE], const char *text) {
+    if (!note[0])
+        snprintf(note, ARCHIVE_NOTE, "%s", text);
+}
+
+/* ---- what was written ---- */
+
+/* 0, or -1 without memory. */
+static int archive_grow_marks(struct archive_table *t, size_t n) {
+    if (n <= t->n_marks)
+        return 0;
+    struct archive_mark *marks = realloc(t->marks, n * sizeof *marks);
+    if (marks)
+        t->marks = marks;
+    uint64_t *next = realloc(t->next, n * sizeof *next);
+    if (next)
+        t->next = next;
+    if (!marks || !next)
+        return -1;
+    memset(marks + t->n_marks, 0, (n - t->n_marks) * sizeof *marks);
+    memset(next + t->n_marks, 0, (n - t->n_marks) * sizeof *next);
+    t->n_marks = n;
+    return 0;
+}
+
+/* The target; NULL without memory. */
+static struct archive_origin *archive_find_origin(struct archive_writer *w, size_t target) {
+    if (target >= w->n_origins) {
+        struct archive_origin *more = realloc(w->origins, (target + 1) * sizeof *more);
+        if (!more)
+            return NULL;
+        memset(more + w->n_origins, 0, (target + 1 - w->n_origins) * sizeof *more);
+        w->origins = more;
+        w->n_origins = target + 1;
+    }
+    return &w->origins[target];
+}
+
+/* Which of the target's makings a file belongs to; ARCHIVE_MAKINGS: there are too many. */
+static size_t archive_find_making(struct archive_origin *o, double made_at) {
+    for (size_t i = o->n; i-- > 0;)
+        if (o->made_at[i] == made_at || fabs(o->made_at[i] - made_at) < ARCHIVE_TOGETHER_S)
+            return i;
+    if (o->n == ARCHIVE_MAKINGS || o->is_wide || !isfinite(made_at))
+        return ARCHIVE_MAKINGS;
+    o->made_at[o->n] = made_at;
+    return o->n++;
+}
+
+/* Note the sources of a table as they are now: a file that was made anew is read from its first row. 0, or -1. */
+static int archive_begin_table(struct archive_writer *w, struct sql *s, struct archive_table *t,
+                               const struct sql_table_info *info, struct err *e) {
+    if (archive_grow_marks(t, info->n_sources) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for a recording");
+    for (size_t i = 0; i < info->n_sources; i++) {
+        struct sql_source_info source;
+        struct archive_mark *m = &t->marks[i];
+        struct archive_origin *o =
+            sql_source_info(s, info->name, i, &source) ? archive_find_origin(w, source.target) : NULL;
+        if (!o)
+            return err_set(e, ERR_FAILED, "out of memory for a recording");
+        size_t making = source.has_file ? archive_find_making(o, source.made_at) : 0;
+        m->before = m->newest;
+        m->target = source.target;
+        if (m->is_seen && m->making == making)
+            continue;
+        bool more = making < ARCHIVE_MAKINGS;
+        if (!more)
+            archive_note_once(w->missing,
+                              "tables were made anew too often: later rows are not in the recording");
+        else if (m->is_seen)
+            archive_note_once(w->missing,
+                              "tables were made anew, with another size or by another agent: rows of "
+                              "the moment before may be missing");
+        m->is_seen = true;
+        m->making = making;
+        m->any = false;
+        t->next[i] = more ? 0 : UINT64_MAX;
+    }
+    return 0;
+}
+
+/* What is added to numbers of stacks and frames: those of another making of the tables are others. */
+static int64_t archive_id_offset(const struct archive_mark *m) {
+    return m->making < ARCHIVE_MAKINGS ? (int64_t)m->making << ARCHIVE_ID_BITS : 0;
 }
 
 /* True for a new row, which is then noted as written: by its number, or by its time where it has
  * none that stays (`time`, otherwise NULL). */
 static bool archive_is_new(struct archive_table *t, int64_t rowid, const double *time) {
-    size_t target = (size_t)((uint64_t)rowid >> ARCHIVE_ROW_BITS);
-    uint64_t number = (uint64_t)rowid & ((1ULL << ARCHIVE_ROW_BITS) - 1);
-    if (target >= t->n_marks) {
-        struct archive_mark *more = realloc(t->marks, (target + 1) * sizeof *more);
-        if (!more)
-            return false;
-        memset(more + t->n_marks, 0, (target + 1 - t->n_marks) * sizeof *more);
-        t->marks = more;
-        t->n_marks = target + 1;
-    }
-    struct archive_mark *m = &t->marks[target];
-    if (m->any && (time ? !(*time > m->before) : number < m->next))
+    size_t source = (size_t)((uint64_t)rowid >> SQL_ROW_BITS);
+    uint64_t number = (uint64_t)rowid & ((1ULL << SQL_ROW_BITS) - 1);
+    if (source >= t->n_marks)
         return false;
-    m->newest = time && (!m->any || *time > m->newest) ? *time : m->newest;
+    struct archive_mark *m = &t->marks[source];
+    if (time ? m->any && !(*time > m->before) : number < t->next[source])
+        return false;
+    if (!time) {
+        t->next[source] = number + 1;
+        return true;
+    }
+    m->newest = !m->any || *time > m->newest ? *time : m->newest;
     m->before = m->any ? m->before : -INFINITY;
     m->any = true;
-    m->next = number + 1;
     return true;
+}
+
+/* The number of a stack or frame, of all of the target's makings; false: it has none there. */
+static bool archive_number(struct archive_writer *w, const struct archive_mark *m, int64_t *id) {
+    int64_t own = *id & UINT32_MAX;
+    bool wide = own >> ARCHIVE_ID_BITS != 0;
+    if (wide && m->making == 0)
+        w->origins[m->target].is_wide = true;
+    *id += archive_id_offset(m);
+    return !wide || m->making == 0;
 }
 
 static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, size_t i) {
@@ -226,13 +335,27 @@ static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, s
     }
 }
 
+/* The numbers of stacks and frames of a row of a file. */
+static void archive_bind_numbers(struct archive_writer *w, const struct archive_mark *m,
+                                 const struct sql_table_info *info, const struct sql_result *r,
+                                 sqlite3_stmt *st) {
+    for (size_t i = 0; i < info->n_columns; i++) {
+        size_t at = i + ARCHIVE_COMMON + 1;
+        if (info->columns[i].type != RING_ID || sql_result_kind(r, at) != SQL_INTEGER)
+            continue;
+        int64_t id = sql_result_int(r, at);
+        if (archive_number(w, m, &id))
+            sqlite3_bind_int64(st, (int)at, id);
+        else
+            sqlite3_bind_null(st, (int)at);
+    }
+}
+
 /* Copy the result's columns after the rowid, in their order, into the table of the same columns. */
 static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
                              const struct sql_table_info *info, int time_column, struct sql_result *r,
                              struct err *e) {
     bool kept = info->cost != RING_COST_NOW;
-    for (size_t i = 0; i < t->n_marks; i++)
-        t->marks[i].before = t->marks[i].newest;
     char stored[RING_MAX_NAME * 2];
     archive_table_name(info->name, stored, sizeof stored);
     sqlite3_str *s = sqlite3_str_new(w->db);
@@ -253,6 +376,8 @@ static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
             continue;
         for (size_t i = 0; i < info->n_columns + ARCHIVE_COMMON; i++)
             archive_bind(st, (int)i + 1, r, i + 1);
+        if (kept)
+            archive_bind_numbers(w, &t->marks[(uint64_t)sql_result_int(r, 0) >> SQL_ROW_BITS], info, r, st);
         rc = sqlite3_step(st) == SQLITE_DONE ? 0 : archive_fail(w, e);
         sqlite3_reset(st);
         w->rows += rc == 0;
@@ -281,33 +406,60 @@ static bool archive_is_left_out(const struct sql_table_info *t) {
     return strcmp(t->name, "python.gpu_blocks") == 0 || strcmp(t->name, "gpu_processes") == 0;
 }
 
+/* True if the file itself cannot be written. */
+static bool archive_is_failing(const struct archive_writer *w) {
+    int rc = sqlite3_errcode(w->db);
+    return rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW;
+}
+
+/* Add new rows of one source, or of all (-1). */
+static int archive_add_part(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
+                            struct archive_table *t, const char *text, long source, struct err *e) {
+    bool kept = info->cost != RING_COST_NOW;
+    const struct sql_part part = {
+        .table = info->name, .source = source, .next = t->next, .n = kept ? t->n_marks : 0};
+    const struct sql_query unlimited = {.part = &part};
+    struct sql_result *r = sql_begin(s, text, &unlimited, NULL, NULL, e);
+    int rc = r ? archive_copy_rows(w, t, info, archive_time_column(info), r, e) : -1;
+    sql_end(r);
+    return rc;
+}
+
+/* A table that is made when it is read may be unavailable: then the rest is kept, and a note says so. One target
+ * after the other, because one that has ended would cost all others their rows. */
+static int archive_add_made(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
+                            struct archive_table *t, const char *text, struct err *e) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && !info->key && i < info->n_sources; i++) {
+        rc = archive_add_part(w, s, info, t, text, (long)i, e);
+        if (rc != 0 && !archive_is_failing(w)) {
+            char note[ARCHIVE_NOTE];
+            snprintf(note, sizeof note, "not all of %s is recorded: %s", info->name, err_text(e));
+            archive_note_once(w->unread, note);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
 static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
                              struct err *e) {
-    static const struct sql_query unlimited;
-    int time_column = archive_time_column(info);
     struct archive_table *t = archive_find(w, info->name);
     if (!t)
         return err_set(e, ERR_FAILED, "too many tables for a recording");
+    if (archive_begin_table(w, s, t, info, e) != 0)
+        return -1;
     sqlite3_str *q = sqlite3_str_new(w->db);
     sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", archive_is_present(info) ? "0" : "rowid");
     for (size_t i = 0; i < info->n_columns; i++)
         sqlite3_str_appendf(q, ", \"%w\"", info->columns[i].name);
     sqlite3_str_appendf(q, " FROM %s", info->name);
-    if (time_column >= 0 && !isnan(t->newest))
-        sqlite3_str_appendf(q, " WHERE timestamp > %.6f", t->newest - ARCHIVE_LATE_S);
-    t->newest = info->newest;
     char *text = sqlite3_str_finish(q);
-    struct sql_result *r = text ? sql_begin(s, text, &unlimited, NULL, NULL, e) : NULL;
-    int rc = r ? archive_copy_rows(w, t, info, time_column, r, e) : -1;
-    sql_end(r);
+    int rc = !text                         ? err_set(e, ERR_FAILED, "out of memory")
+             : info->cost == RING_COST_NOW ? archive_add_made(w, s, info, t, text, e)
+                                           : archive_add_part(w, s, info, t, text, -1, e);
     sqlite3_free(text);
     return rc;
-}
-
-/* True if the file itself cannot be written. */
-static bool archive_is_failing(const struct archive_writer *w) {
-    int rc = sqlite3_errcode(w->db);
-    return rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW;
 }
 
 /* Make and describe the table, unless that was done. */
@@ -332,10 +484,6 @@ static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now,
         if (is_named != named || (archive_is_present(&info) && !now) || archive_is_left_out(&info))
             continue;
         rc = archive_add_table(w, s, &info, e);
-        /* A table that is made when it is read may be unavailable, or may need a key: the others
-         * are kept. */
-        if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
-            rc = 0;
     }
     return rc;
 }
@@ -366,6 +514,10 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
 
 uint64_t archive_rows(const struct archive_writer *w) { return w->rows; }
 
+const char *archive_missing(const struct archive_writer *w) { return w->missing; }
+
+const char *archive_unread(const struct archive_writer *w) { return w->unread; }
+
 int archive_finish(struct archive_writer *w, struct err *e) {
     char text[96];
     if (!w)
@@ -374,8 +526,11 @@ int archive_finish(struct archive_writer *w, struct err *e) {
     int rc = archive_exec(w, text, e);
     if (sqlite3_close(w->db) != SQLITE_OK && rc == 0)
         rc = err_set(e, ERR_FAILED, "the recording cannot be closed");
-    for (size_t i = 0; i < w->n_tables; i++)
+    for (size_t i = 0; i < w->n_tables; i++) {
         free(w->tables[i].marks);
+        free(w->tables[i].next);
+    }
+    free(w->origins);
     free(w);
     return rc;
 }

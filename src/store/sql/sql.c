@@ -542,18 +542,33 @@ static void sql_table_describe(struct sql *s, struct sql_table *t, struct sql_ta
                                    .oldest = NAN,
                                    .newest = NAN,
                                    .columns = t->columns,
-                                   .n_columns = t->n_columns};
+                                   .n_columns = t->n_columns,
+                                   .n_sources = t->n_sources};
     for (size_t i = 0; !s->running && i < t->n_sources; i++)
         sql_add_extent(&t->sources[i], out);
     /* how much a provider has is not known before it is read */
-    for (size_t i = 0; i < t->n_sources; i++)
-        out->cost = t->sources[i].provider ? RING_COST_NOW : out->cost;
+    for (size_t i = 0; i < t->n_sources; i++) {
+        const struct sql_provider *p = t->sources[i].provider;
+        out->cost = p ? RING_COST_NOW : out->cost;
+        out->key = p && p->key ? p->key : out->key;
+    }
 }
 
 const char *sql_table_name(const struct sql *s, size_t i) { return s->tables[sql_table_by_name(s, i)]->full; }
 
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out) {
     sql_table_describe(s, s->tables[sql_table_by_name(s, i)], out);
+}
+
+bool sql_source_info(const struct sql *s, const char *table, size_t source, struct sql_source_info *out) {
+    const struct sql_table *t = sql_table_find(s, table);
+    if (!t || source >= t->n_sources)
+        return false;
+    const struct sql_source *src = &t->sources[source];
+    *out = (struct sql_source_info){.target = src->target->index,
+                                    .has_file = src->reader != NULL,
+                                    .made_at = src->reader ? ring_reader_info(src->reader)->created_at : NAN};
+    return true;
 }
 
 double sql_newest(struct sql *s) {

@@ -159,7 +159,18 @@ struct sql_table_info {
     double oldest, newest;
     const struct sql_column_info *columns; /* after rank, host, pid */
     size_t n_columns;
+    size_t n_sources; /* at most one of each target */
+    const char *key;  /* the column whose value a query must name; NULL none */
 };
+
+/* Where the rows of a table come from that have this number in the upper bits of their rowid. */
+struct sql_source_info {
+    size_t target;
+    bool has_file;  /* else they are made when they are read */
+    double made_at; /* the file, seconds since the epoch: another one begins to count anew */
+};
+
+#define SQL_ROW_BITS 48 /* of a rowid: the row's number within its source; above it the source's */
 
 /* Tables in the order of their names. Pointers are valid until the next sql_add_target or
  * sql_refresh. */
@@ -168,7 +179,20 @@ bool sql_has_table(const struct sql *s, const char *name);
 const char *sql_table_name(const struct sql *s, size_t i);
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 
+/* Of a table's source, below its n_sources. False: there is none. */
+bool sql_source_info(const struct sql *s, const char *table, size_t source, struct sql_source_info *out);
+
 /* ---- queries ---- */
+
+/* A part of one table, which a query reads of it. */
+struct sql_part {
+    const char *table; /* its full name */
+    long source;       /* only that one; -1: all */
+    /* of files: rows with a number below that of their source are left out, without being read; those of further
+     * sources are all read */
+    const uint64_t *next;
+    size_t n;
+};
 
 /* A parameter of a query: a name with a colon, and its number. */
 struct sql_named {
@@ -184,6 +208,7 @@ struct sql_query {
     size_t n_named;
     /* the text that this one is the rest of, for positions in errors; NULL: it is complete */
     const char *whole;
+    const struct sql_part *part; /* until the query ends; NULL: all tables are read whole */
     /* this text comes again and again: it stays prepared, which takes as long as a short query */
     bool again;
 };

@@ -117,6 +117,8 @@ struct sql {
     uint64_t lost;
     struct sql_fold *fold;
     struct sql_result *running;
+    const struct sql_part *part; /* of the query; NULL */
+    const struct sql_table *part_of;
     struct sql_kept *kept; /* statements for queries that come again, the one used last at the end */
     size_t n_kept;
     void (*demangle)(const char *symbol, char *out, size_t cap); /* NULL: names stay unchanged */

@@ -128,6 +128,8 @@ static void sql_start(struct sql *s, const struct sql_query *q) {
     s->now = isnan(s->fixed_now) ? clock_epoch_s() : s->fixed_now;
     s->denied[0] = s->failure[0] = '\0';
     s->lost = 0;
+    s->part = q->part;
+    s->part_of = q->part ? sql_table_find(s, q->part->table) : NULL;
     atomic_store(&s->interrupted, false);
     s->deadline_ns = q->timeout_s > 0 ? clock_mono_ns() + (uint64_t)(q->timeout_s * 1e9) : 0;
 }

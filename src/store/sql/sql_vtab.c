@@ -364,14 +364,29 @@ static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
                                    : cell.i);
 }
 
+/* The part of this table that the query reads; NULL: all of it. */
+static const struct sql_part *sql_part_of(const struct sql_vtab *v) {
+    return v->s->part_of == v->t ? v->s->part : NULL;
+}
+
+/* The number of the first row of the source that the query reads. */
+static uint64_t sql_first_number(const struct sql_vtab *v, uint32_t source) {
+    const struct sql_part *p = sql_part_of(v);
+    return p && source < p->n ? p->next[source] : 0;
+}
+
 /* Load the source's next chunk that may have matching rows. 1; 0 at the end; -1 without memory. */
 static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
     uint64_t needed = c->columns | (v->time_column >= 0 ? 1ULL << v->time_column : 0) |
                       (c->wanted.equal_column >= 0 ? 1ULL << c->wanted.equal_column : 0);
     bool timed = sql_timed(v, src);
+    uint64_t first = sql_first_number(v, c->source);
     while (c->chunk < c->n_chunks) {
         const struct ring_chunk *chunk = &c->chunks[c->chunk++];
         if (timed && (chunk->max_us < c->wanted.min_us || chunk->min_us > c->wanted.max_us))
+            continue;
+        uint64_t skipped = first > chunk->first_seq ? first - chunk->first_seq : 0;
+        if (skipped >= chunk->rows && skipped > 0)
             continue;
         int rc = ring_reader_load(src->reader, chunk, sql_source_columns(src, needed), &c->block);
         if (rc < 0)
@@ -381,7 +396,7 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
             continue;
         }
         c->at = &c->block;
-        c->row = 0;
+        c->row = (uint32_t)skipped;
         c->any_time = sql_any_time(c) ||
                       (timed && chunk->min_us >= c->wanted.min_us && chunk->max_us <= c->wanted.max_us);
         return 1;
@@ -420,9 +435,10 @@ static struct sql_rows *sql_scan(struct sql_vtab *v, struct sql_cursor *c, struc
 
 /* Open the first source from c->source on that has matching rows. 1; 0 none; -1 failed. */
 static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
+    const struct sql_part *part = sql_part_of(v);
     for (; c->source < v->t->n_sources; c->source++) {
         struct sql_source *src = &v->t->sources[c->source];
-        if (!sql_wanted_target(c, src))
+        if (!sql_wanted_target(c, src) || (part && part->source >= 0 && part->source != (long)c->source))
             continue;
         if (src->reader) {
             if (sql_source_refresh(v->s, src) != 0)
@@ -740,7 +756,7 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
 static int sql_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out) {
     const struct sql_cursor *c = (const struct sql_cursor *)base;
     uint64_t row = c->at ? c->at->first_seq + c->row : c->row;
-    *out = (sqlite3_int64)((uint64_t)c->source << 48 | (row & 0xffffffffffffULL));
+    *out = (sqlite3_int64)((uint64_t)c->source << SQL_ROW_BITS | (row & ((1ULL << SQL_ROW_BITS) - 1)));
     return SQLITE_OK;
 }
 
