@@ -37,25 +37,40 @@ bool waits_is_in(const struct model_frame *f, const char *file, const char *func
     return n >= m && strcmp(f->file + n - m, file) == 0 && (n == m || f->file[n - m - 1] == '/');
 }
 
+/* Functions of torch through which torch.distributed calls into C++. */
+static bool waits_is_of_dispatch(const struct model_frame *f) {
+    return waits_is_in(f, "torch/_ops.py", NULL) || waits_is_in(f, "torch/utils/_python_dispatch.py", NULL);
+}
+
+/* torchrun and its wrappers start and watch processes, and checkpoints are files: a thread that waits in
+ * those does not wait for ranks. */
+static bool waits_is_of_distributed(const struct model_frame *f) {
+    const char *at = f->file ? strstr(f->file, "/torch/distributed/") : NULL;
+    const char *rest = at ? at + sizeof "/torch/distributed/" - 1 : "";
+    return at && strncmp(rest, "elastic/", 8) != 0 && strncmp(rest, "launcher/", 9) != 0 &&
+           strncmp(rest, "checkpoint/", 11) != 0;
+}
+
 /* A collective of torch.distributed: the outermost of the functions of that library in which the
- * thread is, but for those that it wraps them in. */
+ * thread is, but for those that it wraps them in. It calls them itself: whatever else runs below a
+ * frame of that library (a job below @record, a module below FSDP) has waits of its own. */
 static void waits_find_collective(struct waits_case *l) {
     const struct model_frame *found = NULL;
-    size_t at = 0;
-    for (size_t i = 0; i < l->n && i < WAITS_FRAMES_NEAR; i++) {
-        const struct model_frame *f = &l->frames[i];
-        bool is_in = f->file && strstr(f->file, "/torch/distributed/");
-        if (!is_in && found)
-            break;
-        if (is_in && (!found || !waits_is_in(f, "torch/distributed/c10d_logger.py", NULL))) {
-            found = f;
+    size_t at = 0, i = 0;
+    /* A lock or queue of Python is what it waits for, wherever that is. */
+    if (l->e->lock || l->e->kind == MODEL_WAIT_QUEUE || l->e->kind == MODEL_WAIT_PROCESS_LOCK)
+        return;
+    while (i < l->n && waits_is_of_dispatch(&l->frames[i]))
+        i++;
+    for (; i < l->n && i < WAITS_FRAMES_NEAR && waits_is_of_distributed(&l->frames[i]); i++)
+        if (!found || !waits_is_in(&l->frames[i], "torch/distributed/c10d_logger.py", NULL)) {
+            found = &l->frames[i];
             at = i;
         }
-    }
     if (!found)
         return;
     l->e->kind = MODEL_WAIT_COLLECTIVE;
-    l->e->lock = l->e->ident = l->e->inode = 0;
+    l->e->ident = l->e->inode = 0;
     l->e->detail[0] = '\0';
     uint64_t size =
         waits_is_in(found, "torch/distributed/distributed_c10d.py", NULL) ? waits_find_group_size(l, at) : 0;
@@ -116,15 +131,17 @@ static void waits_find_loader(struct waits_case *l) {
 
 /* ---- asyncio ---- */
 
+/* The loop waits in its selector. A callback that blocks has frames between the two, and is what waits. */
 static void waits_find_loop(struct waits_case *l) {
-    for (size_t i = 0; i < l->n && i < 6; i++)
-        if (waits_is_in(&l->frames[i], "asyncio/base_events.py", "_run_once")) {
-            l->e->kind = MODEL_WAIT_LOOP;
-            l->e->pid = l->e->inode = 0;
-            l->e->detail[0] = '\0';
-            snprintf(l->e->what, sizeof l->e->what, "events of its asyncio loop");
-            return;
-        }
+    size_t i = 0;
+    while (i < l->n && i < WAITS_FRAMES_NEAR && waits_is_in(&l->frames[i], "selectors.py", NULL))
+        i++;
+    if (i == l->n || !waits_is_in(&l->frames[i], "asyncio/base_events.py", "_run_once"))
+        return;
+    l->e->kind = MODEL_WAIT_LOOP;
+    l->e->pid = l->e->inode = 0;
+    l->e->detail[0] = '\0';
+    snprintf(l->e->what, sizeof l->e->what, "events of its asyncio loop");
 }
 
 /* subprocess and multiprocessing ask again and again, or wait for a pipe that closes: the frames know

@@ -244,6 +244,103 @@ def test_a_lock_that_is_taken_again(target, probing, python_for, wait_until, min
     assert not waits["deadlock"] and waits["tid"] in (None, threads["keep"]["tid"]), waits
 
 
+# Functions in files of torch's names. What runs below one of them has waits of its own.
+TORCH = HEAD + """
+def of_torch(path, source):
+    exec(compile(source, "/opt/torch/" + path, "exec"), globals())
+
+of_torch("distributed/elastic/multiprocessing/errors/__init__.py", "def wrapper(f): f()")
+of_torch("distributed/fsdp/fully_sharded_data_parallel.py", "def forward(f): f()")
+of_torch("distributed/elastic/agent/server/api.py", "def monitor(): time.sleep(3600)")
+of_torch("distributed/checkpoint/state_dict_saver.py", "def save(): os.read(quiet, 1)")
+of_torch("distributed/distributed_c10d.py", "def gather(): os.read(quiet, 1)")
+of_torch("distributed/c10d_logger.py", "def log(f): f()")
+of_torch("distributed/distributed_c10d.py", "def gather_object(): log(gather)")
+of_torch("distributed/checkpoint/utils.py", "def reduce_scatter(): gather_object()")
+of_torch("_ops.py", "def call(): os.read(quiet, 1)")
+of_torch("distributed/_functional_collectives.py", "def wait_tensor(): call()")
+of_torch("distributed/rpc/api.py", "def api():\\n with guard: pass")
+quiet, _ = os.pipe()
+first, second, here, guard = threading.Lock(), threading.Lock(), threading.Barrier(2), threading.Lock()
+guard.acquire()
+
+def one():
+    with first:
+        here.wait()
+        with second:
+            pass
+
+def two():
+    with second:
+        here.wait()
+        with first:
+            pass
+
+def asleep():
+    time.sleep(3600)
+
+start(wrapper, one, name="one")
+start(wrapper, two, name="two")
+start(forward, asleep, name="forward")
+for function in monitor, save, reduce_scatter, wait_tensor, api:
+    start(function)
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_what_waits_below_torch_is_itself(target, probing, python_for, wait_until, minor, how):
+    j = target(TORCH, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    names = "one", "two", "forward", "monitor", "save", "reduce_scatter", "wait_tensor", "api"
+    said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) else None)(waits(probing, j.pid, *options)),
+                      what="all threads to wait")
+    assert said["one"]["deadlock"] and said["two"]["deadlock"] and said["one"]["what"] == "Lock second", said
+    assert said["forward"]["kind"] == said["monitor"]["kind"] == "sleep", said
+    assert said["save"]["kind"] == "pipe" and said["api"]["what"] == "Lock guard", said
+    assert said["reduce_scatter"]["what"] == "gather_object of torch.distributed", said
+    assert said["wait_tensor"]["what"] == "wait_tensor of torch.distributed", said
+
+
+# A coroutine that blocks keeps its loop from its events.
+BLOCKED_LOOP = HEAD + """
+import asyncio
+lock, jobs = threading.Lock(), queue.Queue()
+lock.acquire()
+kept, _ = os.pipe()  # the child ends with this process
+
+async def sleeps():
+    time.sleep(3600)
+
+async def locks():
+    lock.acquire()
+
+async def gets():
+    jobs.get()
+
+async def runs():
+    subprocess.run([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=kept)
+
+async def idle():
+    await asyncio.Event().wait()
+
+for function in sleeps, locks, gets, runs, idle:
+    start(lambda function=function: asyncio.run(function()), name=function.__name__)
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_loop_that_is_blocked(target, probing, python_for, wait_until, minor, how):
+    j = target(BLOCKED_LOOP, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    kinds = {"sleeps": "sleep", "locks": "lock", "gets": "queue", "runs": "child", "idle": "loop"}
+    wait_until(lambda: (lambda d: {n: (d.get(n) or {}).get("kind") for n in kinds} == kinds)(waits(probing, j.pid, *options)),
+               what="what blocks the loops")
+
+
 # Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
 HEALTHY = HEAD + """
 one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)

@@ -94,12 +94,20 @@ static const char *rank_state_find(const char *class, const struct model_frame *
     return f->kind == MODEL_FRAME_PYTHON ? verdict_places_find(class, f) : NULL;
 }
 
+/* torchrun and its wrappers watch processes, and checkpoints are files: no rank is waited for there. */
+static bool rank_state_is_distributed(const char *file) {
+    const char *at = file ? strstr(file, "/torch/distributed/") : NULL;
+    const char *rest = at ? at + sizeof "/torch/distributed/" - 1 : "";
+    return at && strncmp(rest, "elastic/", 8) != 0 && strncmp(rest, "launcher/", 9) != 0 &&
+           strncmp(rest, "checkpoint/", 11) != 0;
+}
+
 /* The outermost function of torch.distributed in which the thread stands, not its wrappers. */
 static void rank_state_find_collective(struct rank_state *s, const struct model_frame *frames, size_t n) {
     const struct model_frame *found = NULL;
     for (size_t i = 0; i < n && i < RANK_STATE_NEAR; i++) {
         const char *file = frames[i].file;
-        bool is_in = file && strstr(file, "/torch/distributed/");
+        bool is_in = rank_state_is_distributed(file);
         if (!is_in && (found || frames[i].kind == MODEL_FRAME_PYTHON))
             break;
         if (is_in && (!found || !strstr(file, "/c10d_logger.py")))
