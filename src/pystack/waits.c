@@ -16,6 +16,8 @@
 #define WAITS_NS_EACH (50 * CLOCK_NS_PER_US) /* for each, if they are many */
 #define WAITS_FRAMES_NEAR 24                 /* innermost frames in which a library is recognised */
 
+#define WAITS_REST 500 /* times what answers that change have cost passes before they are asked for again */
+
 #define WAITS_CLOCK_TIMES 10 /* as much by the clock, for what blocks */
 
 /* By the thread's own clock: on a busy machine its turns are short, and hardly anything would be
@@ -192,9 +194,11 @@ static void waits_find_kind(struct waits_case *l) {
     waits_find_loader(l);
 }
 
-/* True if an answer like this stays true as long as the thread does not move. */
-static bool waits_lasts(const struct waits_entry *e) {
-    return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER;
+/* True if an answer like this stays true as long as the thread does not move. What others change meanwhile
+ * (how many are at a barrier, who has the other end of a pipe) is asked for again after a while. */
+static bool waits_lasts(const struct waits *w, const struct waits_entry *e) {
+    return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER &&
+           (!e->changes || w->now_ns - e->asked_ns < w->again_ns);
 }
 
 static int waits_compare(const void *a, const void *b) {
@@ -203,13 +207,19 @@ static int waits_compare(const void *a, const void *b) {
 }
 
 static void waits_compute(struct pystack *ps, struct waits_entry *e, const struct model_thread *t) {
-    struct waits_case l = {.ps = ps, .w = ps->waits, .e = e, .t = t, .places = ps->places};
+    struct waits *w = ps->waits;
+    struct waits_case l = {.ps = ps, .w = w, .e = e, .t = t, .frames = w->frames, .places = w->places};
     struct procfs_stat st;
-    l.frames = t->frames;
-    l.n = t->n_frames;
-    /* native frames stand before those that the walk has found */
-    for (; l.n && l.frames->kind == MODEL_FRAME_NATIVE; l.n--)
-        l.frames++;
+    size_t first = 0;
+    /* Native frames stand before those that the walk has found, and what ends a call of the interpreter's
+     * loop among them: neither is a function of Python. */
+    while (first < t->n_frames && t->frames[first].kind == MODEL_FRAME_NATIVE)
+        first++;
+    for (size_t i = first; i < t->n_frames && l.n < WAITS_FRAMES; i++)
+        if (t->frames[i].kind == MODEL_FRAME_PYTHON) {
+            w->frames[l.n] = t->frames[i];
+            w->places[l.n++] = ps->places[i - first];
+        }
     waits_find_kind(&l);
     /* It counts only if the thread has not moved meanwhile. */
     e->known = procfs_read_stat(ps->pid, e->tid, &st) == 0 && st.state == e->state &&
@@ -229,7 +239,7 @@ void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, ui
     same = same && before && before->started == clock->started && before->cpu_ns == clock->cpu_ns &&
            before->tstate == tstate && before->state == t->state && before->gil == t->gil;
     *e = same ? *before : (struct waits_entry){.tid = clock->tid};
-    if (same && waits_lasts(before)) {
+    if (same && waits_lasts(w, before)) {
         e->index = index;
         return;
     }
@@ -248,7 +258,10 @@ void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, ui
         return;
     }
     waits_compute(ps, e, t);
-    w->spent_ns += clock_self_cpu_ns() - w->entered_ns;
+    e->cost_ns = clock_self_cpu_ns() - w->entered_ns;
+    w->spent_ns += e->cost_ns;
+    if (e->changes)
+        e->asked_ns = w->now_ns;
     e->since_ns = same && before->known && before->kind == e->kind ? before->since_ns : w->now_ns;
     if (same) {
         e->looked = before->looked;
@@ -309,6 +322,10 @@ void pystack_waits_end(struct pystack *ps, const struct pystack_thread *threads,
     for (size_t i = 0; i < w->n; i++)
         waits_put(w, &w->now[i], out);
     waits_find_holders(ps, threads, n, out);
+    w->again_ns = 0;
+    for (size_t i = 0; i < w->n; i++)
+        w->again_ns += w->now[i].changes ? WAITS_REST * w->now[i].cost_ns : 0;
+    w->again_ns = w->again_ns > WAITS_ASKED_NS ? w->again_ns : WAITS_ASKED_NS;
     if (w->left_out && !out->note) {
         char note[96];
         snprintf(note, sizeof note, "the waits of %zu threads were left out: reading them took too long",

@@ -31,13 +31,12 @@
 #include "base/text.h"
 
 #define WAITS_LINK_MAX 160
-#define WAITS_NET_BYTES (4U << 20)          /* read of one list of sockets */
-#define WAITS_ASKED_NS (2 * CLOCK_NS_PER_S) /* what a list says of a socket is believed for so long */
-#define WAITS_POLLED 64                     /* descriptors of one poll(2) */
-#define WAITS_NAMED 4                       /* of them that are named */
-#define WAITS_PIDS 4096                     /* processes in which the other end of a pipe is searched for, */
-#define WAITS_FDS 512                       /* and descriptors of each */
-#define WAITS_ENDS 3                        /* processes at the other end that are named */
+#define WAITS_NET_BYTES (4U << 20) /* read of one list of sockets */
+#define WAITS_POLLED 64            /* descriptors of one poll(2) */
+#define WAITS_NAMED 4              /* of them that are named */
+#define WAITS_PIDS 4096            /* processes in which the other end of a pipe is searched for, */
+#define WAITS_FDS 512              /* and descriptors of each */
+#define WAITS_ENDS 3               /* processes at the other end that are named */
 
 /* ---- what is behind a descriptor ---- */
 
@@ -291,6 +290,7 @@ static void waits_find_pipe(struct waits_case *l, int fd, const char *link, bool
     struct waits_ends ends;
     char comm[32];
     e->kind = MODEL_WAIT_PIPE;
+    e->changes = true;
     snprintf(e->what, sizeof e->what, "pipe %d%s", fd, writes ? " that is full" : "");
     waits_find_ends(l, link, writes ? O_RDONLY : O_WRONLY, &ends);
     if (ends.n == 1 && !ends.own && !ends.cut && !l->ps->other_namespace) {

@@ -5,6 +5,7 @@
 #ifndef PYSTACK_WAITS_INTERNAL_H
 #define PYSTACK_WAITS_INTERNAL_H
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "base/table.h"
 #include "pystack/values_internal.h"
@@ -13,9 +14,11 @@
 #define WAITS_WHAT 128
 #define WAITS_DETAIL 192
 #define WAITS_LABEL 80
-#define WAITS_LOCKS 16  /* locks whose holders are searched for in one snapshot */
-#define WAITS_CLAIMS 4  /* of them, that one thread seems to hold */
-#define WAITS_LABELS 64 /* names of objects that are remembered; a power of two */
+#define WAITS_LOCKS 16                      /* locks whose holders are searched for in one snapshot */
+#define WAITS_CLAIMS 4                      /* of them, that one thread seems to hold */
+#define WAITS_LABELS 64                     /* names of objects that are remembered; a power of two */
+#define WAITS_FRAMES 128                    /* of one thread, innermost first, that are looked at */
+#define WAITS_ASKED_NS (2 * CLOCK_NS_PER_S) /* what others may change is believed for so long */
 
 /* A wanted lock that a thread seems to hold. */
 struct waits_claim {
@@ -37,7 +40,9 @@ struct waits_entry {
     uint32_t flags;
     uint64_t pid;
     uint64_t inode;    /* of the socket; 0: it waits for none */
-    uint64_t asked_ns; /* when the kernel was asked about it */
+    uint64_t asked_ns; /* when the kernel was asked about it, or about what changes */
+    bool changes;      /* the answer may, though the thread does not move */
+    uint64_t cost_ns;  /* CPU time that it took */
     uint64_t ident;    /* of the thread whose end it waits for; 0 none */
     uint64_t lock;     /* the Lock or RLock; 0: it waits for none */
     uint64_t guard;    /* and the word in it by which it was recognised */
@@ -56,7 +61,7 @@ struct waits_entry {
 enum waits_place { WAITS_NOWHERE = 0, WAITS_LOCAL, WAITS_ATTRIBUTE, WAITS_GLOBAL };
 
 struct waits_label {
-    uint64_t code, object;
+    uint64_t code, object, locals; /* these a hash of the variables' words */
     enum waits_place place;
     char text[WAITS_LABEL];
 };
@@ -73,7 +78,11 @@ struct waits {
     uint64_t now_ns;
     /* CPU time of this snapshot for waits: spent, its limit, and since when it is being spent again */
     uint64_t spent_ns, most_ns, entered_ns;
-    size_t left_out; /* threads for which there was no time */
+    uint64_t again_ns; /* answers that change are believed for so long */
+    size_t left_out;   /* threads for which there was no time */
+    /* functions of Python of the thread being looked at, and their places */
+    struct model_frame frames[WAITS_FRAMES];
+    uint64_t places[WAITS_FRAMES];
     struct values values;
     struct waits_label labels[WAITS_LABELS];
     struct waits_acquirer acquirers[WAITS_LABELS];

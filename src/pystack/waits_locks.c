@@ -279,13 +279,16 @@ enum waits_place waits_find_label(struct waits_case *l, size_t frame, uint64_t o
     buf[0] = '\0';
     if (frame >= l->n || !object || waits_read_words(l->ps, l->places[frame], &words) != 0)
         return WAITS_NOWHERE;
-    struct waits_label *known = &l->w->labels[((object >> 4) ^ (words.code >> 5)) % WAITS_LABELS];
-    if (known->code != words.code || known->object != object) {
+    /* Another call of the function may have the object elsewhere: its variables count, too. */
+    uint64_t locals = hash_fnv(HASH_FNV_START, words.locals, words.n_locals * sizeof words.locals[0]);
+    struct waits_label *known = &l->w->labels[((object >> 4) ^ (words.code >> 5) ^ locals) % WAITS_LABELS];
+    if (known->code != words.code || known->object != object || known->locals != locals) {
         char text[WAITS_LABEL];
         known->place = waits_find_label_anew(l, l->places[frame], &words, object, text, sizeof text);
         text_sanitize(known->text, sizeof known->text, text);
         known->code = words.code;
         known->object = object;
+        known->locals = locals;
     }
     snprintf(buf, cap, "%s", known->text);
     return known->place;
@@ -376,7 +379,7 @@ static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, 
 
 /* The futex that a waiting thread would sleep on, or the mutex that it waits for. */
 struct waits_guard {
-    uint64_t futex; /* up to 3.13 */
+    uint64_t futex; /* up to 3.13, and of a lock of processes */
     uint64_t mutex; /* from 3.13 on */
 };
 
@@ -386,7 +389,10 @@ static bool waits_is_guarded(struct pystack *ps, uint64_t object, const struct w
         return false;
     if (g->mutex && g->mutex == at)
         return true;
-    return g->futex && mem_read_u64(&ps->reader.mem, at, &word) == 0 && word == g->futex;
+    if (!g->futex || mem_read_u64(&ps->reader.mem, at, &word) != 0 || word != g->futex)
+        return false;
+    /* From 3.14 on only a lock of processes has a pointer to its semaphore. */
+    return ps->reader.off.minor < 14 || waits_has_type(ps->waits, object, "_multiprocessing.SemLock");
 }
 
 /* The object among the words of the innermost frame; 0 none. `*entering`: that frame has a bound
@@ -433,7 +439,16 @@ static const char *const waits_library[] = {
     "multiprocessing/pool.py",
 };
 
+/* Functions that run whatever they are given: it is not theirs. */
+static bool waits_is_runner(const struct model_frame *f) {
+    return waits_is_in(f, "threading.py", "run") || waits_is_in(f, "threading.py", "_bootstrap_inner") ||
+           waits_is_in(f, "threading.py", "_bootstrap") ||
+           waits_is_in(f, "concurrent/futures/thread.py", "run");
+}
+
 static bool waits_is_library(const struct model_frame *f) {
+    if (waits_is_runner(f))
+        return false;
     for (size_t i = 0; i < sizeof waits_library / sizeof waits_library[0]; i++)
         if (waits_is_in(f, waits_library[i], NULL))
             return true;
@@ -468,10 +483,22 @@ static const struct {
 };
 #define WAITS_KNOWN (sizeof waits_known / sizeof waits_known[0])
 
+/* A worker of an executor waits for work in its queue, one of a multiprocessing.Queue for items on its
+ * condition: below that they work, or wait for something else. */
+static bool waits_is_at_work(const struct waits_case *l, size_t frame) {
+    const struct model_frame *f = &l->frames[frame], *inner = frame ? f - 1 : NULL;
+    if (waits_is_in(f, "concurrent/futures/thread.py", "_worker"))
+        return inner && !waits_is_in(inner, "queue.py", "get");
+    if (waits_is_in(f, "multiprocessing/queues.py", "_feed"))
+        return !inner || !waits_is_in(inner, "threading.py", "wait");
+    return false;
+}
+
 static size_t waits_find_known(const struct waits_case *l, size_t frame, uint64_t *self) {
     *self = 0;
     for (size_t i = 0; i < WAITS_KNOWN; i++) {
-        if (!waits_is_in(&l->frames[frame], waits_known[i].file, waits_known[i].func))
+        if (!waits_is_in(&l->frames[frame], waits_known[i].file, waits_known[i].func) ||
+            waits_is_at_work(l, frame))
             continue;
         *self = *self ? *self : waits_self(l, frame);
         if (!waits_known[i].class || (*self && waits_is_a(l->w, *self, waits_known[i].class)))
@@ -497,8 +524,8 @@ static int64_t waits_int_attr(struct pystack_reader *r, uint64_t object, const c
                : -1;
 }
 
-/* Whether a queue is empty or full, which it is as long as threads wait for it; its deque or list has
- * its length where all have it. */
+/* Whether a queue is empty or full, which it is as long as threads wait for it, but for those in join; its
+ * deque or list has its length where all have it. */
 static void waits_put_queue(struct waits_case *l, uint64_t queue) {
     struct pystack_reader *r = &l->ps->reader;
     size_t at = strlen(l->e->what);
@@ -517,6 +544,7 @@ static void waits_put_barrier(struct waits_case *l, uint64_t barrier) {
     size_t at = strlen(l->e->what);
     int64_t there = waits_int_attr(&l->ps->reader, barrier, "_count"),
             of = waits_int_attr(&l->ps->reader, barrier, "_parties");
+    l->e->changes = true;
     if (there >= 0 && of > 0)
         snprintf(l->e->what + at, sizeof l->e->what - at, ", %lld of %lld are there", (long long)there,
                  (long long)of);
@@ -594,6 +622,8 @@ static void waits_put_lock(struct waits_case *l, uint64_t object, uint64_t guard
             snprintf(e->what, sizeof e->what, "%s%s%s", e->kind == MODEL_WAIT_LOCK ? "Lock" : "RLock",
                      label[0] ? " " : "", label);
         }
+    } else if (user > 0 && waits_is_in(&l->frames[user - 1], "multiprocessing/queues.py", "_feed")) {
+        snprintf(e->what, sizeof e->what, "the lock for writing to its multiprocessing.Queue");
     } else {
         waits_put_type(l, named, label);
         if (e->kind == MODEL_WAIT_QUEUE)
@@ -617,9 +647,10 @@ static bool waits_put_known(struct waits_case *l, size_t user) {
             waits_find_label(l, i + 1, self, label, sizeof label);
             waits_put_type(l, self, label);
         }
-        if (e->kind == MODEL_WAIT_QUEUE && waits_known[k].class)
+        if (e->kind == MODEL_WAIT_QUEUE && waits_known[k].class) {
             waits_put_queue(l, self);
-        else if (e->kind == MODEL_WAIT_BARRIER)
+            e->changes = strcmp(waits_known[k].func, "join") == 0;
+        } else if (e->kind == MODEL_WAIT_BARRIER)
             waits_put_barrier(l, self);
         else if (e->kind == MODEL_WAIT_THREAD && waits_known[k].class)
             waits_put_thread(l, self);
@@ -637,8 +668,6 @@ void waits_find_futex(struct waits_case *l) {
     waits_put_deadline(l);
     if (ps->reader.off.minor >= 13)
         mem_read_u64(&ps->reader.mem, l->call.args[0] - 8, &g.mutex);
-    if (ps->reader.off.minor >= 14)
-        g.futex = 0;
     while (user < l->n && waits_is_library(&l->frames[user]))
         user++;
     uint64_t object = waits_find_object(l, &g, &entering), condition = 0;

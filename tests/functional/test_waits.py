@@ -341,6 +341,170 @@ def test_a_loop_that_is_blocked(target, probing, python_for, wait_until, minor, 
                what="what blocks the loops")
 
 
+# What executors run waits by itself; a worker without work, and one of each that has some.
+WORKERS = HEAD + """
+import asyncio, concurrent.futures, ctypes
+libc = ctypes.CDLL(None)
+mutex = ctypes.create_string_buffer(64)
+libc.pthread_mutex_init(mutex, None)
+libc.pthread_mutex_lock(mutex)
+jobs, done, meeting, later, lock = queue.Queue(), threading.Event(), threading.Barrier(2), concurrent.futures.Future(), threading.Lock()
+lock.acquire()
+pools = []
+
+def submit(name, function, *args, **options):
+    pools.append(concurrent.futures.ThreadPoolExecutor(1, name, **options))
+    pools[-1].submit(function, *args)
+
+submit("gets", jobs.get)
+submit("waits", done.wait)
+submit("meets", meeting.wait)
+submit("results", later.result)
+submit("mutex", libc.pthread_mutex_lock, mutex)
+submit("acquires", lock.acquire)
+submit("starts", int, initializer=done.wait)
+submit("idle", int)
+start(lambda: asyncio.run(asyncio.to_thread(jobs.get)), name="loop")
+ready()
+"""
+WORKS = {"gets_0": ("queue", "Queue, empty"), "waits_0": ("event", "Event"), "meets_0": ("barrier", "Barrier, 1 of 2 are there"),
+         "results_0": ("future", "Future"), "mutex_0": ("native lock", None), "acquires_0": ("lock", "Lock"),
+         "starts_0": ("event", "Event"), "idle_0": ("queue", "work for its executor"), "asyncio_0": ("queue", "Queue, empty")}
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_workers_that_are_at_work(target, probing, python_for, wait_until, minor, how):
+    j = target(WORKERS, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in WORKS) else None)(waits(probing, j.pid, *options)),
+                      what="all threads to wait")
+    for name, (kind, what) in WORKS.items():
+        assert said[name]["kind"] == kind and what in (None, said[name]["what"]), (name, said[name])
+
+
+# One feeder waits for items, another for the lock under which it writes.
+FEEDERS = HEAD + """
+import multiprocessing
+idle, stuck = multiprocessing.Queue(), multiprocessing.Queue()
+idle.put(1)
+idle.get()
+stuck._wlock.acquire()
+stuck.put(1)
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_feeders_of_queues(target, probing, python_for, wait_until, minor, how):
+    j = target(FEEDERS, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+
+    def said():
+        threads = probing(str(j.pid), "dump", "--json", *options).ok().json()["threads"]
+        return sorted(t["waits_for"]["what"] for t in threads if t["name"] and t["name"].startswith("QueueFeeder") and t["waits_for"])
+    wait_until(lambda: said() == ["items for its multiprocessing.Queue", "the lock for writing to its multiprocessing.Queue"],
+               what="both feeders to wait")
+
+
+# What others change while the thread itself sleeps on.
+CHANGES = HEAD + """
+meeting, jobs = threading.Barrier(4), queue.Queue()
+own = os.pipe()
+
+def meets():
+    meeting.wait()
+
+def reads():
+    os.read(own[0], 1)
+
+start(meets)
+start(reads)
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+start(meets, name="second")
+kept, _ = os.pipe()  # the child ends with this process
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=kept, pass_fds=own[1:])
+os.close(own[1])
+time.sleep(3600)
+"""
+
+
+def test_what_others_change_is_looked_at_again(target, probing, wait_until, tmp_path):
+    j = target(CHANGES, tmp_path / "go")
+    probing(str(j.pid), "inject").ok()
+    said = wait_until(lambda: (lambda d: d if d.get("meets") and d.get("reads") else None)(waits(probing, j.pid)), what="both threads to wait")
+    assert said["meets"]["what"] == "Barrier meeting, 1 of 4 are there" and said["reads"]["pid"] is None, said
+    (tmp_path / "go").touch()
+    wait_until(lambda: "2 of 4" in waits(probing, j.pid)["meets"]["what"], timeout=30, what="the second to be seen")
+    wait_until(lambda: waits(probing, j.pid)["reads"]["pid"], timeout=30, what="the child to be seen")
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", ["3.7", "3.9", "3.10", "3.11", "3.13", "3.14"])
+def test_kinds_with_native_frames(target, probing, python_for, wait_until, minor, how):
+    j = target(KINDS, python=python_for(minor))
+    options = ["--native"] + (["--no-inject"] if how == "outside" else [])
+    threads = wait_until(lambda: (lambda d: d if all(n in d and d[n]["waits_for"] for n in SAYS) else None)(
+        dump(probing, j.pid, *options)), what="all threads to wait")
+    for name, (kind, what, _, sure) in SAYS.items():
+        said = threads[name]["waits_for"]
+        assert said["kind"] == kind and (said["what"] == what or name == "sleep") and said["holder"] == sure, (name, said)
+    # the same without them: the answers are kept
+    for name, t in dump(probing, j.pid, *options[1:]).items():
+        assert name not in SAYS or name == "sleep" or not t["waits_for"] or t["waits_for"]["what"] == SAYS[name][1], t
+
+
+# The same function in several threads, with other locks in its variables.
+CALLS = HEAD + """
+class Account:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+one, two, three = Account(), Account(), Account()
+several = [threading.Lock() for _ in range(4)]
+
+def transfer(src, dst):
+    with src.lock:
+        with dst.lock:
+            pass
+
+def worker(lock):
+    lock.acquire()
+    time.sleep(3600)
+
+def wants(lock):
+    with lock:
+        pass
+
+two.lock.acquire()
+start(transfer, one, two, name="from one")
+start(transfer, two, three, name="from two")
+for i, lock in enumerate(several):
+    start(worker, lock, name=f"worker {i}")
+while not all(lock.locked() for lock in several):
+    time.sleep(0.01)
+for i, lock in enumerate(several):
+    start(wants, lock, name=f"wants {i}")
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_each_call_has_its_own_variables(target, probing, python_for, wait_until, minor, how):
+    j = target(CALLS, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    names = "from one", "from two", *(f"wants {i}" for i in range(4))
+    threads = wait_until(lambda: (lambda d: d if all(n in d and d[n]["waits_for"] for n in names) else None)(dump(probing, j.pid, *options)),
+                         what="all threads to wait")
+    assert threads["from one"]["waits_for"]["what"] == "Lock dst.lock" and threads["from two"]["waits_for"]["what"] == "Lock src.lock"
+    for i in range(4):
+        assert threads[f"wants {i}"]["waits_for"]["tid"] == threads[f"worker {i}"]["tid"], (i, threads)
+
+
 # Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
 HEALTHY = HEAD + """
 one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)
