@@ -35,6 +35,8 @@ bool waits_is_in(const struct model_frame *f, const char *file, const char *func
         if (!f->func || strcmp(dot ? dot + 1 : f->func, func) != 0)
             return false;
     }
+    if (!file)
+        return true;
     size_t n = f->file ? strlen(f->file) : 0, m = strlen(file);
     return n >= m && strcmp(f->file + n - m, file) == 0 && (n == m || f->file[n - m - 1] == '/');
 }
@@ -346,5 +348,6 @@ void pystack_waits_fini(struct pystack *ps) {
     free(ps->waits->before);
     table_fini(&ps->waits->tids);
     table_fini(&ps->waits->idents);
+    table_fini(&ps->waits->exits);
     free(ps->waits);
 }

@@ -15,16 +15,23 @@
 #define WAITS_DETAIL 192
 #define WAITS_LABEL 80
 #define WAITS_LOCKS 16                      /* locks whose holders are searched for in one snapshot */
-#define WAITS_CLAIMS 4                      /* of them, that one thread seems to hold */
+#define WAITS_CLAIMS 8                      /* of one thread, to them */
 #define WAITS_LABELS 64                     /* names of objects that are remembered; a power of two */
 #define WAITS_FRAMES 128                    /* of one thread, innermost first, that are looked at */
 #define WAITS_ASKED_NS (2 * CLOCK_NS_PER_S) /* what others may change is believed for so long */
 
-/* A wanted lock that a thread seems to hold. */
+enum waits_how {
+    WAITS_INSIDE,   /* it is in a block of `with`, or enters it */
+    WAITS_ACQUIRES, /* one of its functions refers to the lock and has a name "acquire" */
+    WAITS_RELEASED, /* in Condition.wait: blocks around that one do not hold it */
+};
+
+/* What a thread has to do with a wanted lock. */
 struct waits_claim {
     uint64_t lock;
-    uint8_t inside; /* blocks of `with` that it is in, the one that it enters included */
-    bool acquires;  /* one of its functions refers to the lock and has a name "acquire" */
+    uint64_t exits; /* of WAITS_INSIDE: the bound __exit__ on its stack; 0 there is none */
+    enum waits_how how;
+    bool shared; /* another thread has that __exit__, too: one of them has left its block */
 };
 
 /* A Python thread of the snapshot. */
@@ -91,6 +98,7 @@ struct waits {
     size_t n_wanted;
     /* places of the snapshot's threads by number, of the interpreter's by identifier */
     struct table tids, idents;
+    struct table exits; /* claims, by their bound __exit__ */
 };
 
 /* A thread being looked at. */
@@ -119,6 +127,7 @@ bool waits_is_in(const struct model_frame *f, const char *file, const char *func
 struct waits_words {
     uint64_t code;
     size_t n_locals, n_stack;
+    bool all; /* how much of the stack is in use is not known: some words may be of the past */
     uint64_t locals[WAITS_WORDS], stack[WAITS_WORDS];
 };
 

@@ -38,6 +38,7 @@
 #define WAITS_OWNERS_TRIED 256 /* or of the first so many variables of its module */
 #define WAITS_SCAN_FRAMES 128  /* of one thread */
 #define WAITS_EXITS 16         /* blocks of `with` of wanted locks that one thread is in */
+#define WAITS_ENTER_FRAMES 4   /* innermost, in which an __enter__ takes a lock */
 #define WAITS_METHOD_REFS 4    /* a bound __exit__ has hardly more than one reference */
 
 /* ---- frames ---- */
@@ -73,11 +74,30 @@ static void waits_untag(const struct pystack_offsets *o, uint64_t *words, size_t
         words[i] &= ~(uint64_t)o->tag_bits;
 }
 
+/* How many words of the value stack at `stack` are in use; -1 unknown. From 3.14 on a frame knows it while
+ * it calls something, from 3.11 to 3.13 (`stacktop`, after the instruction, counted from the variables)
+ * while it calls a function of Python. */
+static int32_t waits_depth(struct pystack_reader *r, uint64_t frame, uint64_t stack, int32_t n_locals) {
+    const struct pystack_offsets *o = &r->off;
+    uint64_t top;
+    uint32_t words;
+    if (o->frame_stackpointer)
+        return pystack_read_u64_at(r, frame, o->frame_stackpointer, &top) == 0 && top >= stack &&
+                       (top - stack) / 8 <= WAITS_CODE_WORDS_MAX
+                   ? (int32_t)((top - stack) / 8)
+                   : -1;
+    if (o->frame_style == PYSTACK_FRAME_OBJECT ||
+        mem_read_u32(&r->mem, frame + (uint64_t)o->frame_instr + 8, &words) != 0 ||
+        words > 2 * WAITS_CODE_WORDS_MAX || (int32_t)words < n_locals)
+        return -1;
+    return (int32_t)words - n_locals;
+}
+
 int waits_read_words(struct pystack *ps, uint64_t addr, struct waits_words *out) {
     struct pystack_reader *r = &ps->reader;
     const struct pystack_offsets *o = &r->off;
     struct pystack_raw_frame f;
-    uint64_t first = addr + (uint64_t)o->frame_localsplus, top;
+    uint64_t first = addr + (uint64_t)o->frame_localsplus;
     out->n_locals = out->n_stack = 0;
     if (!o->code_flags || pystack_read_raw_frame(ps, addr, &f) != 0 || pystack_is_shim(o, &f))
         return -1;
@@ -86,10 +106,9 @@ int waits_read_words(struct pystack *ps, uint64_t addr, struct waits_words *out)
     if (n_locals < 0 || n_stack < 0)
         return -1;
     uint64_t stack = first + 8 * (uint64_t)n_locals;
-    /* From 3.14 on a frame knows how much of its stack is in use while it calls something. */
-    if (o->frame_stackpointer && pystack_read_u64_at(r, addr, o->frame_stackpointer, &top) == 0 &&
-        top >= stack && (top - stack) / 8 <= (uint64_t)n_stack)
-        n_stack = (int32_t)((top - stack) / 8);
+    int32_t depth = waits_depth(r, addr, stack, n_locals);
+    out->all = depth < 0 || depth > n_stack;
+    n_stack = out->all ? n_stack : depth;
     out->n_locals = n_locals < WAITS_WORDS ? (size_t)n_locals : WAITS_WORDS;
     out->n_stack = n_stack < WAITS_WORDS ? (size_t)n_stack : WAITS_WORDS;
     if ((out->n_locals && mem_read(&r->mem, first, out->locals, out->n_locals * 8) != 0) ||
@@ -350,12 +369,26 @@ uint64_t waits_find_group_size(struct waits_case *l, size_t frame) {
 
 /* ---- the object of a futex ---- */
 
+/* References to the object, 0 of one that was freed. In a free-threaded build (Include/object.h, struct
+ * _object; Include/refcount.h) they are the sum of ob_ref_local, in the second word, and ob_ref_shared, in the
+ * third without its two lowest bits. 0 or -1. */
+static int waits_count_refs(struct pystack_reader *r, uint64_t addr, int64_t *n) {
+    uint64_t words[3];
+    if (mem_read(&r->mem, addr, words, sizeof words) != 0)
+        return -1;
+    *n = (int64_t)(words[0] & UINT32_MAX);
+    if (r->off.free_threaded)
+        *n = (int64_t)(words[1] >> 32) + ((int64_t)words[2] >> 2);
+    return 0;
+}
+
 /* The object of a bound method (of C or of Python) at `addr`; 0: it is none. `*exits`: the method is
  * __exit__, and only a value stack refers to it. */
 static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, bool *exits) {
     struct pystack_reader *r = &ps->reader;
     int32_t head = r->off.object_size;
-    uint64_t words[2], name, refs;
+    uint64_t words[2], name;
+    int64_t refs;
     char text[64] = "";
     bool builtin = waits_has_type(w, addr, "builtin_function_or_method");
     *exits = false;
@@ -371,9 +404,7 @@ static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, 
         const char *dot = strrchr(text, '.');
         *exits = strcmp(dot ? dot + 1 : text, "__exit__") == 0;
     }
-    if (!r->off.free_threaded && mem_read_u64(&r->mem, addr, &refs) == 0 &&
-        ((refs & UINT32_MAX) == 0 || (refs & UINT32_MAX) > WAITS_METHOD_REFS))
-        *exits = false;
+    *exits = *exits && waits_count_refs(r, addr, &refs) == 0 && refs > 0 && refs <= WAITS_METHOD_REFS;
     return words[1] & ~(uint64_t)r->off.tag_bits;
 }
 
@@ -594,10 +625,11 @@ static void waits_put_lock(struct waits_case *l, uint64_t object, uint64_t guard
     struct waits_entry *e = l->e;
     uint64_t named = object, self;
     struct values_type type;
+    bool feeds = user > 0 && waits_is_in(&l->frames[user - 1], "multiprocessing/queues.py", "_feed");
     if (values_get_type_of(&l->w->values, object, &type) != 0)
         return;
     /* The job knows a condition, a semaphore or a queue rather than the lock within. */
-    if (user > 0 && (self = waits_self(l, user - 1)) != 0)
+    if (user > 0 && !feeds && (self = waits_self(l, user - 1)) != 0)
         named = self;
     waits_find_label(l, user, named, label, sizeof label);
     if (strcmp(type.name, "_thread.lock") == 0)
@@ -622,7 +654,7 @@ static void waits_put_lock(struct waits_case *l, uint64_t object, uint64_t guard
             snprintf(e->what, sizeof e->what, "%s%s%s", e->kind == MODEL_WAIT_LOCK ? "Lock" : "RLock",
                      label[0] ? " " : "", label);
         }
-    } else if (user > 0 && waits_is_in(&l->frames[user - 1], "multiprocessing/queues.py", "_feed")) {
+    } else if (feeds) {
         snprintf(e->what, sizeof e->what, "the lock for writing to its multiprocessing.Queue");
     } else {
         waits_put_type(l, named, label);
@@ -659,6 +691,18 @@ static bool waits_put_known(struct waits_case *l, size_t user) {
     return false;
 }
 
+/* It enters a block of `with` of the lock, or of a condition whose lock that is, in a method of the job's. */
+static bool waits_is_entering(struct waits_case *l, uint64_t lock) {
+    if (l->n && waits_is_in(&l->frames[0], "threading.py", "__enter__"))
+        return true;
+    for (size_t i = 0; i < l->n && i < WAITS_ENTER_FRAMES; i++) {
+        uint64_t self = waits_is_in(&l->frames[i], NULL, "__enter__") ? waits_self(l, i) : 0;
+        if (self && waits_is_a(l->w, self, "Condition") && waits_condition_lock(l->ps, self) == lock)
+            return true;
+    }
+    return false;
+}
+
 void waits_find_futex(struct waits_case *l) {
     struct pystack *ps = l->ps;
     struct waits_entry *e = l->e;
@@ -690,7 +734,7 @@ void waits_find_futex(struct waits_case *l) {
     if (object) {
         bool by_mutex = g.mutex && g.mutex == object + (uint64_t)ps->reader.off.object_size;
         waits_put_lock(l, object, by_mutex ? g.mutex : g.futex, user);
-        e->entering = entering || again || waits_is_in(&l->frames[0], "threading.py", "__enter__");
+        e->entering = entering || again || waits_is_entering(l, object);
         /* Condition.wait has released its Lock, and takes it again: no block of `with` around it holds it */
         if (waits_is_in(&l->frames[0], "threading.py", "_acquire_restore"))
             e->released = object;
@@ -724,19 +768,15 @@ static bool waits_is_new_exit(struct waits_scan *s, uint64_t addr) {
     return true;
 }
 
-static void waits_add_claim(struct waits_scan *s, uint64_t lock, bool inside) {
+static void waits_add_claim(struct waits_scan *s, uint64_t lock, enum waits_how how, uint64_t exits) {
     struct waits_entry *e = s->e;
-    size_t i = 0;
-    while (i < e->n_claims && e->claims[i].lock != lock)
-        i++;
-    if (i == WAITS_CLAIMS)
-        return;
-    if (i == e->n_claims)
-        e->claims[e->n_claims++] = (struct waits_claim){.lock = lock};
-    if (inside)
-        e->claims[i].inside++;
-    else
-        e->claims[i].acquires = true;
+    /* frames come innermost first */
+    for (size_t i = 0; i < e->n_claims; i++)
+        if (e->claims[i].lock == lock &&
+            (e->claims[i].how == WAITS_RELEASED || (how == WAITS_ACQUIRES && e->claims[i].how == how)))
+            return;
+    if (e->n_claims < WAITS_CLAIMS)
+        e->claims[e->n_claims++] = (struct waits_claim){.lock = lock, .exits = exits, .how = how};
 }
 
 /* Its place among the wanted locks, or their number. */
@@ -781,6 +821,9 @@ static bool waits_is_exit_function(struct waits_scan *s, uint64_t addr) {
 
 static void waits_scan_stack(struct waits_scan *s, const struct waits_words *words) {
     bool side_by_side = s->ps->reader.off.minor >= 14;
+    /* there a function and an object that have nothing to do with each other may lie side by side */
+    if (side_by_side && words->all)
+        return;
     for (size_t i = 0; i < words->n_stack; i++) {
         bool exits;
         uint64_t word = words->stack[i], lock;
@@ -789,12 +832,12 @@ static void waits_scan_stack(struct waits_scan *s, const struct waits_words *wor
         if (side_by_side) {
             if (i > 0 && (lock = waits_lock_of(s, word)) != 0 && pystack_is_pointer(words->stack[i - 1]) &&
                 waits_is_exit_function(s, words->stack[i - 1]))
-                waits_add_claim(s, lock, true);
+                waits_add_claim(s, lock, WAITS_INSIDE, 0);
             continue;
         }
         uint64_t object = waits_bound(s->ps, s->w, word, &exits);
         if (object && exits && (lock = waits_lock_of(s, object)) != 0 && waits_is_new_exit(s, word))
-            waits_add_claim(s, lock, true);
+            waits_add_claim(s, lock, WAITS_INSIDE, word);
     }
 }
 
@@ -808,8 +851,24 @@ static void waits_scan_acquires(struct waits_scan *s, uint64_t frame, const stru
         enum waits_place place = waits_find_label(&l, 0, s->w->wanted[i], label, sizeof label);
         if (place == WAITS_LOCAL || place == WAITS_ATTRIBUTE ||
             (place == WAITS_GLOBAL && waits_uses(&s->ps->reader, words->code, label)))
-            waits_add_claim(s, s->w->wanted[i], false);
+            waits_add_claim(s, s->w->wanted[i], WAITS_ACQUIRES, 0);
     }
+}
+
+/* A thread in Condition.wait has let go of the condition's lock, whatever it does there: it may wait for the
+ * GIL, or run a handler of a signal. */
+static void waits_scan_wait(struct waits_scan *s, const struct pystack_raw_frame *f,
+                            const struct waits_words *words) {
+    struct pystack *ps = s->ps;
+    uint64_t self = words->n_locals ? waits_variable(ps, s->w, words->locals[0]) : 0;
+    uint64_t lock = self && !waits_is_wanted(s->w, self) ? waits_lock_of(s, self) : 0;
+    struct pystack_code *code = lock ? pystack_codes_get_running(&ps->codes, &ps->reader, f->code) : NULL;
+    if (!code)
+        return;
+    const struct model_frame frame = {.func = pystack_code_func(&ps->codes, code),
+                                      .file = pystack_code_file(&ps->codes, code)};
+    if (waits_is_in(&frame, "threading.py", "wait"))
+        waits_add_claim(s, lock, WAITS_RELEASED, 0);
 }
 
 static void waits_scan_thread(struct waits_scan *s) {
@@ -827,6 +886,7 @@ static void waits_scan_thread(struct waits_scan *s) {
             break;
         if (pystack_is_shim(&s->ps->reader.off, &f) || waits_read_words(s->ps, at, &words) != 0)
             continue;
+        waits_scan_wait(s, &f, &words);
         waits_scan_stack(s, &words);
         waits_scan_acquires(s, at, &words);
     }
@@ -838,12 +898,37 @@ static void waits_scan_thread(struct waits_scan *s) {
 static int waits_judge(const struct waits_entry *e, uint64_t lock) {
     if (e->known && e->released == lock)
         return 0;
-    bool waits_too = e->known && e->lock == lock;
-    for (size_t i = 0; i < e->n_claims; i++)
-        if (e->claims[i].lock == lock) {
-            if (e->claims[i].inside > (waits_too && e->entering))
-                return 2;
-            return e->claims[i].acquires && !waits_too;
+    bool waits_too = e->known && e->lock == lock, acquires = false;
+    int inside = 0;
+    for (size_t i = 0; i < e->n_claims; i++) {
+        const struct waits_claim *c = &e->claims[i];
+        inside += c->lock == lock && c->how == WAITS_INSIDE && !c->shared;
+        acquires = acquires || (c->lock == lock && c->how == WAITS_ACQUIRES);
+    }
+    if (inside > (waits_too && e->entering))
+        return 2;
+    return acquires && !waits_too;
+}
+
+/* A bound __exit__ lies on one stack: of two threads that have it one has left its block (up to 3.13 the word
+ * stays, and the memory is the next one's), and which is not known. 0, or -1 without memory. */
+static int waits_find_shared(struct waits *w) {
+    table_clear(&w->exits);
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t k = 0; k < w->now[i].n_claims; k++) {
+            struct waits_claim *c = &w->now[i].claims[k];
+            uint64_t hash = hash_mix(c->exits);
+            size_t at = TABLE_BEGIN;
+            c->shared = false;
+            if (c->how != WAITS_INSIDE || !c->exits)
+                continue;
+            for (uint32_t j; (j = table_next(&w->exits, hash, &at)) != TABLE_NONE;) {
+                struct waits_claim *other = &w->now[j / WAITS_CLAIMS].claims[j % WAITS_CLAIMS];
+                if (other->exits == c->exits)
+                    c->shared = other->shared = true;
+            }
+            if (table_add(&w->exits, hash, (uint32_t)(i * WAITS_CLAIMS + k)) != 0)
+                return -1;
         }
     return 0;
 }
@@ -983,7 +1068,7 @@ void waits_find_holders(struct pystack *ps, const struct pystack_thread *threads
             waits_scan_thread(&scan);
     }
     /* Whoever is not looked at may hold it as well: then nobody is named. */
-    bool late = w->n_wanted && (waits_is_late(w) || n >= PYSTACK_MAX_THREADS);
+    bool late = w->n_wanted && (waits_is_late(w) || n >= PYSTACK_MAX_THREADS || waits_find_shared(w) != 0);
     struct waits_holder holders[WAITS_LOCKS];
     for (size_t i = 0; i < w->n_wanted; i++)
         holders[i] = waits_find_holder(w, w->wanted[i], out);

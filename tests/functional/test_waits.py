@@ -505,6 +505,107 @@ def test_each_call_has_its_own_variables(target, probing, python_for, wait_until
         assert threads[f"wants {i}"]["waits_for"]["tid"] == threads[f"worker {i}"]["tid"], (i, threads)
 
 
+# Up to 3.13 a thread that has left `with` may have the address of the bound __exit__ on its stack still, where that of another
+# thread is by now, which waits.
+LEFT = HEAD + """
+lock, places, left = threading.Lock(), [], threading.Event()
+
+def leaves():
+    for _ in (1,):
+        for _ in (1,):
+            for _ in (1,):
+                for _ in (1,):
+                    enter, exits = lock.__enter__, lock.__exit__
+                    places.append(id(exits))
+                    del exits, enter
+                    with lock:
+                        pass
+    left.set()
+    time.sleep(3600)
+
+def enters():
+    kept = [lock.__exit__ for _ in range(5000)]
+    found = [i for i, one in enumerate(kept) if id(one) == places[0]]
+    if found:
+        at, other = found[0], (found[0] + 1) % len(kept)
+        kept[at] = None
+        kept[other] = None
+    with lock:
+        pass
+
+start(leaves)
+left.wait()
+lock.acquire()
+start(enters)
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_who_has_left_does_not_hold(target, probing, python_for, wait_until, minor, how):
+    j = target(LEFT, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    threads = wait_until(lambda: (lambda d: d if "enters" in d and d["enters"]["waits_for"] else None)(dump(probing, j.pid, *options)),
+                         what="the wait for the lock")
+    said = threads["enters"]["waits_for"]
+    assert said["what"] == "Lock lock" and said["tid"] in (None, threads["MainThread"]["tid"]) and said["holder"] != "likely", said
+
+
+# A handler runs on top of Condition.wait, in which the lock is not held; a condition with an __enter__ of its own.
+LET_GO = HEAD + """
+import signal
+lock, other = threading.Lock(), threading.Lock()
+made = threading.Condition(lock)
+
+class Own(threading.Condition):
+    def __enter__(self):
+        self.acquire()
+        return self
+
+own = Own(other)
+
+def handles(*_):
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    time.sleep(3600)
+
+def keeps():
+    while not made._waiters:
+        time.sleep(0.01)
+    lock.acquire()
+    start(wants)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    time.sleep(3600)
+
+def wants():
+    with lock:
+        pass
+
+def enters():
+    with own:
+        pass
+
+signal.signal(signal.SIGUSR1, handles)
+other.acquire()
+start(enters)
+start(keeps)
+with made:
+    made.wait()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_lock_that_was_let_go_of(target, probing, python_for, wait_until, minor, how):
+    j = target(LET_GO, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    threads = wait_until(lambda: (lambda d: d if all(n in d and d[n]["waits_for"] for n in ("wants", "enters")) else None)(
+        dump(probing, j.pid, *options)), what="the waits for both locks")
+    assert threads["wants"]["waits_for"]["tid"] == threads["keeps"]["tid"], threads["wants"]
+    said = threads["enters"]["waits_for"]
+    assert not said["deadlock"] and said["tid"] != threads["enters"]["tid"], said
+
+
 # Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
 HEALTHY = HEAD + """
 one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)
