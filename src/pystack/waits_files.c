@@ -31,8 +31,9 @@
 #include "base/text.h"
 
 #define WAITS_LINK_MAX 160
-#define WAITS_NET_BYTES (4U << 20) /* read of one list of sockets */
+#define WAITS_NET_BYTES (4U << 20) /* read of one list of sockets or descriptors */
 #define WAITS_POLLED 64            /* descriptors of one poll(2) */
+#define WAITS_FD_SET 1024          /* and of one select(2): FD_SETSIZE */
 #define WAITS_NAMED 4              /* of them that are named */
 #define WAITS_PIDS 4096            /* processes in which the other end of a pipe is searched for, */
 #define WAITS_FDS 512              /* and descriptors of each */
@@ -355,24 +356,39 @@ void waits_find_fd(struct waits_case *l, int fd, bool writes) {
 
 /* ---- several descriptors ---- */
 
-static void waits_put_polled(struct waits_case *l, const int *fds, size_t n, bool writes) {
+/* The descriptors of one call. */
+struct waits_polled {
+    int fds[WAITS_POLLED]; /* the first of them */
+    size_t n;              /* of all */
+    bool cut;              /* there are more than `n` */
+    bool reads;            /* some are waited for to be read */
+};
+
+static void waits_add_polled(struct waits_polled *p, int fd, bool reads) {
+    if (p->n < WAITS_POLLED)
+        p->fds[p->n] = fd;
+    p->n++;
+    p->reads = p->reads || reads;
+}
+
+static void waits_put_polled(struct waits_case *l, const struct waits_polled *p) {
     struct waits_entry *e = l->e;
     char link[WAITS_LINK_MAX];
-    size_t at;
-    if (n == 1) {
-        waits_find_fd(l, fds[0], writes);
+    size_t n = p->n, at;
+    if (n == 1 && !p->cut) {
+        waits_find_fd(l, p->fds[0], !p->reads);
         return;
     }
     e->kind = MODEL_WAIT_POLL;
-    at = (size_t)snprintf(e->what, sizeof e->what, "any of %zu descriptors", n);
+    at = (size_t)snprintf(e->what, sizeof e->what, "any of %s%zu descriptors", p->cut ? "at least " : "", n);
     for (size_t i = 0; i < n && i < WAITS_NAMED && at < sizeof e->what; i++) {
-        bool is_known = waits_read_link(l, fds[i], link, sizeof link) == 0;
+        bool is_known = waits_read_link(l, p->fds[i], link, sizeof link) == 0;
         at += (size_t)snprintf(e->what + at, sizeof e->what - at, "%s%s %d", i ? ", " : ": ",
                                !is_known                     ? "?"
                                : waits_inode(link, "pipe")   ? "pipe"
                                : waits_inode(link, "socket") ? "socket"
                                                              : "file",
-                               fds[i]);
+                               p->fds[i]);
     }
     if (n > WAITS_NAMED && at < sizeof e->what)
         snprintf(e->what + at, sizeof e->what - at, ", ...");
@@ -394,9 +410,8 @@ static void waits_find_sleep(struct waits_case *l, double s, const char *what) {
 
 static void waits_find_poll(struct waits_case *l, double timeout_s) {
     struct pollfd polled[WAITS_POLLED];
-    int fds[WAITS_POLLED];
+    struct waits_polled p = {.n = 0};
     uint64_t n = l->call.args[1];
-    bool writes = true;
     if (timeout_s >= 0)
         l->e->flags |= MODEL_WAIT_TIMED;
     if (n == 0) {
@@ -408,18 +423,16 @@ static void waits_find_poll(struct waits_case *l, double timeout_s) {
         snprintf(l->e->what, sizeof l->e->what, "any of %" PRIu64 " descriptors", n);
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        fds[i] = polled[i].fd;
-        writes = writes && !(polled[i].events & POLLIN);
-    }
-    waits_put_polled(l, fds, (size_t)n, writes);
+    for (size_t i = 0; i < n; i++)
+        waits_add_polled(&p, polled[i].fd, polled[i].events & POLLIN);
+    waits_put_polled(l, &p);
 }
 
+/* Its sets: to read, to write, and of exceptional conditions. */
 static void waits_find_select(struct waits_case *l) {
-    uint64_t n = l->call.args[0], bits[16] = {0};
-    int fds[WAITS_POLLED];
+    uint64_t n = l->call.args[0], sets[3][WAITS_FD_SET / 64] = {{0}};
+    struct waits_polled p = {.n = 0};
     int64_t limit[2];
-    size_t count = 0;
     double timeout = -1, unit = l->call.nr == SYS_select ? 1e6 : 1e9;
     if (l->call.args[4] && mem_read(&l->ps->reader.mem, l->call.args[4], limit, sizeof limit) == 0)
         timeout = (double)limit[0] + (double)limit[1] / unit;
@@ -429,38 +442,52 @@ static void waits_find_select(struct waits_case *l) {
         waits_find_sleep(l, timeout, "sleep");
         return;
     }
-    bool writes = !l->call.args[1];
-    size_t bytes = (size_t)((n < 1024 ? n : 1024) + 63) / 64 * 8;
-    uint64_t at = writes ? l->call.args[2] : l->call.args[1];
-    if (!at || mem_read(&l->ps->reader.mem, at, bits, bytes) != 0)
-        return;
-    for (size_t i = 0; i < bytes * 8 && count < WAITS_POLLED; i++)
-        if (bits[i / 64] >> (i % 64) & 1)
-            fds[count++] = (int)i;
-    if (count)
-        waits_put_polled(l, fds, count, writes);
+    p.cut = n > WAITS_FD_SET;
+    size_t fds = n < WAITS_FD_SET ? (size_t)n : WAITS_FD_SET;
+    for (size_t k = 0; k < 3; k++)
+        if (l->call.args[k + 1] &&
+            mem_read(&l->ps->reader.mem, l->call.args[k + 1], sets[k], (fds + 63) / 64 * 8) != 0)
+            return;
+    for (size_t i = 0; i < fds; i++)
+        if ((sets[0][i / 64] | sets[1][i / 64] | sets[2][i / 64]) >> (i % 64) & 1)
+            waits_add_polled(&p, (int)i, sets[0][i / 64] >> (i % 64) & 1);
+    if (p.n)
+        waits_put_polled(l, &p);
+}
+
+/* The lines "tfd: 7 events: 19 ..." of /proc/PID/fdinfo/FD of an epoll(7), which may be many. 0, or -1 if it
+ * cannot be read. */
+static int waits_read_epoll(const struct waits_case *l, int fd, struct waits_polled *p) {
+    char path[96], line[256];
+    size_t total = 0;
+    int target;
+    unsigned events;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/fdinfo/%d", (int)(l->ps->pid ? l->ps->pid : getpid()),
+             (int)l->e->tid, fd);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return -1;
+    while (!p->cut && fgets(line, sizeof line, f)) {
+        total += strlen(line);
+        if (sscanf(line, " tfd: %d events: %x", &target, &events) == 2)
+            waits_add_polled(p, target, events & POLLIN);
+        p->cut = total >= WAITS_NET_BYTES || waits_is_late(l->w);
+    }
+    fclose(f);
+    return 0;
 }
 
 static void waits_find_epoll(struct waits_case *l) {
-    char name[32], text[4096];
-    int fds[WAITS_POLLED], events;
-    size_t n = 0;
-    bool writes = true;
+    struct waits_polled p = {.n = 0};
     /* struct timespec of epoll_pwait2, or milliseconds */
     if (l->call.nr == SYS_epoll_wait || l->call.nr == SYS_epoll_pwait ? (int32_t)l->call.args[3] >= 0
                                                                       : l->call.args[3] != 0)
         l->e->flags |= MODEL_WAIT_TIMED;
-    snprintf(name, sizeof name, "fdinfo/%d", (int)l->call.args[0]);
-    if (procfs_read_file(l->ps->pid, l->e->tid, name, text, sizeof text) < 0)
+    if (waits_read_epoll(l, (int)l->call.args[0], &p) != 0)
         return;
-    for (const char *at = text; (at = strstr(at, "tfd:")) != NULL && n < WAITS_POLLED; at += 4)
-        if (sscanf(at, "tfd: %d events: %x", &fds[n], (unsigned *)&events) == 2) {
-            writes = writes && !(events & POLLIN);
-            n++;
-        }
-    if (n)
-        waits_put_polled(l, fds, n, writes);
-    else {
+    if (p.n)
+        waits_put_polled(l, &p);
+    else if (!p.cut) {
         l->e->kind = MODEL_WAIT_POLL;
         snprintf(l->e->what, sizeof l->e->what, "epoll %d without descriptors", (int)l->call.args[0]);
     }

@@ -606,6 +606,44 @@ def test_a_lock_that_was_let_go_of(target, probing, python_for, wait_until, mino
     assert not said["deadlock"] and said["tid"] != threads["enters"]["tid"], said
 
 
+POLLS = HEAD + """
+import select
+reader, writer = os.pipe()
+full = os.pipe()
+os.set_blocking(full[1], False)
+try:
+    while True:
+        os.write(full[1], b"x" * 65536)
+except BlockingIOError:
+    pass
+many = select.epoll()
+for _ in range(500):
+    many.register(os.dup(reader), select.EPOLLIN)
+
+def polls():
+    many.poll()
+
+def selects():
+    select.select([reader], [full[1]], [])
+
+start(polls)
+start(selects)
+os.write(int(os.environ["READY_FD"]), f"{reader} {full[1]}\\n".encode())
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_all_descriptors_are_counted(target, probing, wait_until, how):
+    j = target(POLLS)
+    reader, full = j.ready.split()
+    options = ["--no-inject"] if how == "outside" else []
+    said = wait_until(lambda: (lambda d: d if d.get("polls") and d.get("selects") else None)(waits(probing, j.pid, *options)),
+                      what="both threads to wait")
+    assert said["polls"]["what"].startswith("any of 500 descriptors: pipe "), said["polls"]
+    assert said["selects"]["what"] == f"any of 2 descriptors: pipe {reader}, pipe {full}", said["selects"]
+
+
 # Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
 HEALTHY = HEAD + """
 one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)
