@@ -153,59 +153,71 @@ int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name,
     return pystack_dict_open(r, dict, &t) != 0 ? -1 : dicts_find(r, &t, name, hint, value);
 }
 
-/* Find among values outside a dict; their keys are shared by the type (ht_cached_keys). */
-static int dicts_find_values(struct pystack_reader *r, uint64_t type, uint64_t values, const char *name,
-                             uint32_t *hint, uint64_t *value) {
-    struct pystack_dict_table t;
+/* Values outside a dict; their keys are shared by the type (ht_cached_keys). */
+static int dicts_open_values(struct pystack_reader *r, uint64_t type, uint64_t values,
+                             struct pystack_dict_table *t) {
     uint64_t keys;
-    if (pystack_read_u64_at(r, type, r->off.type_cached_keys, &keys) != 0 ||
-        dicts_read_keys(r, keys, &t) != 0)
+    if (pystack_read_u64_at(r, type, r->off.type_cached_keys, &keys) != 0 || dicts_read_keys(r, keys, t) != 0)
         return -1;
-    t.values = values + (uint64_t)r->off.values_data;
-    return dicts_find(r, &t, name, hint, value);
+    t->values = values + (uint64_t)r->off.values_data;
+    return 0;
 }
 
-static int dicts_attr_dictoffset(struct pystack_reader *r, uint64_t object, uint64_t type, const char *name,
-                                 uint32_t *hint, uint64_t *value) {
+static int dicts_open_dictoffset(struct pystack_reader *r, uint64_t object, uint64_t type,
+                                 struct pystack_dict_table *t) {
     uint64_t at, dict;
     /* A negative offset counts from the end of an object of variable size; a thread object has a
      * fixed one. */
     if (pystack_read_u64_at(r, type, r->off.type_dictoffset, &at) != 0 || at == 0 ||
         at > PYSTACK_STRUCT_MAX * 64 || mem_read_u64(&r->mem, object + at, &dict) != 0)
         return -1;
-    return pystack_dict_find(r, dict, name, hint, value);
+    return pystack_dict_open(r, dict, t);
 }
 
-static int dicts_attr_inline(struct pystack_reader *r, uint64_t object, uint64_t type, const char *name,
-                             uint32_t *hint, uint64_t *value) {
+static int dicts_open_inline(struct pystack_reader *r, uint64_t object, uint64_t type,
+                             struct pystack_dict_table *t) {
     uint64_t size;
     uint8_t head[PYSTACK_STRUCT_MAX];
     if (pystack_read_u64_at(r, type, r->off.type_basicsize, &size) != 0 || size > PYSTACK_STRUCT_MAX * 64 ||
         mem_read(&r->mem, object + size, head, (size_t)r->off.values_data) != 0 || !head[r->off.values_valid])
         return -1;
-    return dicts_find_values(r, type, object + size, name, hint, value);
+    return dicts_open_values(r, type, object + size, t);
 }
 
-int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *name, uint32_t *hint,
-                      uint64_t *value) {
+/* The attributes of the instance at `object`. 0 or -1. */
+static int dicts_open_attrs(struct pystack_reader *r, uint64_t object, struct pystack_dict_table *t) {
     uint64_t type, flags, word;
     if (!pystack_is_pointer(object) || pystack_read_u64_at(r, object, r->off.object_type, &type) != 0 ||
         !pystack_is_pointer(type) || pystack_read_u64_at(r, type, r->off.type_flags, &flags) != 0)
         return -1;
     if (r->off.attr_style == PYSTACK_ATTR_DICTOFFSET || !(flags & DICTS_FLAG_MANAGED))
-        return dicts_attr_dictoffset(r, object, type, name, hint, value);
+        return dicts_open_dictoffset(r, object, type, t);
     if (r->off.attr_style == PYSTACK_ATTR_TWO_WORDS) {
         if (pystack_read_u64_at(r, object, -4 * DICTS_WORD, &word) != 0)
             return -1;
         if (word)
-            return dicts_find_values(r, type, word, name, hint, value);
+            return dicts_open_values(r, type, word, t);
     }
     int32_t at = r->off.attr_style == PYSTACK_ATTR_INLINE ? r->off.attr_dict : -3 * DICTS_WORD;
     if (pystack_read_u64_at(r, object, at, &word) != 0)
         return -1;
     if (r->off.attr_style == PYSTACK_ATTR_TAGGED && (word & 1))
-        return dicts_find_values(r, type, word + 1, name, hint, value);
+        return dicts_open_values(r, type, word + 1, t);
     if (!word && r->off.attr_style == PYSTACK_ATTR_INLINE && (flags & DICTS_FLAG_INLINE_VALUES))
-        return dicts_attr_inline(r, object, type, name, hint, value);
-    return pystack_dict_find(r, word, name, hint, value);
+        return dicts_open_inline(r, object, type, t);
+    return pystack_dict_open(r, word, t);
+}
+
+int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *name, uint32_t *hint,
+                      uint64_t *value) {
+    struct pystack_dict_table t;
+    return dicts_open_attrs(r, object, &t) != 0 ? -1 : dicts_find(r, &t, name, hint, value);
+}
+
+int pystack_attr_each(struct pystack_reader *r, uint64_t object,
+                      int (*fn)(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                                void *arg),
+                      void *arg) {
+    struct pystack_dict_table t;
+    return dicts_open_attrs(r, object, &t) != 0 ? -1 : dicts_each(r, &t, fn, arg);
 }

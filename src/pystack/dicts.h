@@ -45,4 +45,10 @@ int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name,
 int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *name, uint32_t *hint,
                       uint64_t *value);
 
+/* Call `fn` with each of its attributes, as pystack_dict_each does. */
+int pystack_attr_each(struct pystack_reader *r, uint64_t object,
+                      int (*fn)(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                                void *arg),
+                      void *arg);
+
 #endif

@@ -287,6 +287,7 @@ void pystack_waits_begin(struct pystack *ps, size_t n) {
     w->n = w->left_out = w->n_wanted = 0;
     memset(w->labels, 0, sizeof w->labels);
     memset(w->acquirers, 0, sizeof w->acquirers);
+    w->names.code = 0;
     values_begin(&w->values, &ps->reader, -1);
     if (n <= w->cap)
         return;

@@ -16,6 +16,7 @@
 #define WAITS_LABEL 80
 #define WAITS_LOCKS 16                      /* locks whose holders are searched for in one snapshot */
 #define WAITS_CLAIMS 8                      /* of one thread, to them */
+#define WAITS_NAMES_USED 96                 /* of a function */
 #define WAITS_LABELS 64                     /* names of objects that are remembered; a power of two */
 #define WAITS_FRAMES 128                    /* of one thread, innermost first, that are looked at */
 #define WAITS_ASKED_NS (2 * CLOCK_NS_PER_S) /* what others may change is believed for so long */
@@ -68,9 +69,16 @@ struct waits_entry {
 enum waits_place { WAITS_NOWHERE = 0, WAITS_LOCAL, WAITS_ATTRIBUTE, WAITS_GLOBAL };
 
 struct waits_label {
-    uint64_t code, object, locals; /* these a hash of the variables' words */
+    uint64_t code, object, locals; /* the last a hash of the variables' words; 0: whatever they are */
     enum waits_place place;
     char text[WAITS_LABEL];
+};
+
+/* Names that a function uses. */
+struct waits_names {
+    uint64_t code;
+    size_t n;
+    uint64_t hashes[WAITS_NAMES_USED];
 };
 
 /* Whether a function has the name "acquire". */
@@ -93,6 +101,7 @@ struct waits {
     struct values values;
     struct waits_label labels[WAITS_LABELS];
     struct waits_acquirer acquirers[WAITS_LABELS];
+    struct waits_names names;
     /* locks whose holders are wanted, and a number for this set of them */
     uint64_t wanted[WAITS_LOCKS], wanted_set;
     size_t n_wanted;

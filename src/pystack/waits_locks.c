@@ -33,8 +33,7 @@
 #define WAITS_CODE_WORDS_MAX 1024 /* variables, or words of stack, accepted of a code object */
 #define WAITS_BASES_MAX 8
 #define WAITS_GLOBALS_MAX 4096 /* variables of a module that are compared */
-#define WAITS_NAMES_MAX 24     /* names of a function that are tried as attributes, */
-#define WAITS_OWNERS_MAX 4     /* each of so many of its variables, */
+#define WAITS_OWNERS_MAX 4     /* variables of a function whose attributes are compared, */
 #define WAITS_OWNERS_TRIED 256 /* or of the first so many variables of its module */
 #define WAITS_SCAN_FRAMES 128  /* of one thread */
 #define WAITS_EXITS 16         /* blocks of `with` of wanted locks that one thread is in */
@@ -177,8 +176,27 @@ static bool waits_read_name(struct pystack_reader *r, uint64_t names, uint64_t i
 static bool waits_uses(struct pystack_reader *r, uint64_t code, const char *wanted) {
     char name[WAITS_LABEL];
     uint64_t n, names = waits_names(r, code, &n);
-    for (uint64_t i = 0; names && i < n && i < 4 * WAITS_NAMES_MAX; i++)
+    for (uint64_t i = 0; names && i < n && i < WAITS_NAMES_USED; i++)
         if (waits_read_name(r, names, i, name, sizeof name) && strcmp(name, wanted) == 0)
+            return true;
+    return false;
+}
+
+/* The same by names that were read before, for many of them. */
+static bool waits_uses_one(struct waits *w, struct pystack_reader *r, uint64_t code, const char *wanted) {
+    struct waits_names *known = &w->names;
+    uint64_t hash = hash_fnv_text(HASH_FNV_START, wanted), n, names;
+    char name[WAITS_LABEL];
+    if (known->code != code) {
+        known->code = code;
+        known->n = 0;
+        names = waits_names(r, code, &n);
+        for (uint64_t i = 0; names && i < n && i < WAITS_NAMES_USED; i++)
+            if (waits_read_name(r, names, i, name, sizeof name))
+                known->hashes[known->n++] = hash_fnv_text(HASH_FNV_START, name);
+    }
+    for (size_t i = 0; i < known->n; i++)
+        if (known->hashes[i] == hash)
             return true;
     return false;
 }
@@ -199,6 +217,7 @@ struct waits_naming {
     size_t cap;
     uint64_t owners[WAITS_OWNERS_MAX];
     char names[WAITS_OWNERS_MAX][32];
+    const char *owner; /* of the attributes that are being compared */
     size_t n_owners, left;
 };
 
@@ -227,7 +246,7 @@ static int waits_match_owner(struct pystack_reader *r, uint32_t index, uint64_t 
     (void)index;
     if (s->n_owners == WAITS_OWNERS_MAX || s->left-- == 0)
         return -1;
-    if (pystack_read_str(r, key, name, sizeof name) > 0 && waits_uses(r, s->words->code, name)) {
+    if (pystack_read_str(r, key, name, sizeof name) > 0 && waits_uses_one(s->l->w, r, s->words->code, name)) {
         s->owners[s->n_owners] = value;
         memcpy(s->names[s->n_owners++], name, sizeof name);
     }
@@ -252,65 +271,95 @@ static uint64_t waits_globals(struct pystack_reader *r, uint64_t frame) {
     return pystack_read_u64_at(r, frame, at, &dict) == 0 ? dict & ~(uint64_t)o->tag_bits : 0;
 }
 
-/* An attribute of one of the function's variables, of those that it has names of. */
-static bool waits_match_attribute(struct waits_naming *s) {
-    struct pystack_reader *r = &s->l->ps->reader;
+static int waits_match_value(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                             void *arg) {
+    struct waits_naming *s = arg;
     char name[48];
-    uint64_t n, value, names = waits_names(r, s->words->code, &n);
-    for (uint64_t i = 0; names && i < n && i < WAITS_NAMES_MAX; i++) {
-        if (!waits_read_name(r, names, i, name, sizeof name))
-            continue;
-        for (size_t k = 0; k < s->n_owners; k++)
-            if (pystack_attr_find(r, s->owners[k], name, NULL, &value) == 0 && value == s->object) {
-                snprintf(s->buf, s->cap, "%s.%s", s->names[k], name);
-                return true;
-            }
+    (void)index;
+    if (value != s->object)
+        return s->left-- == 0 ? -1 : 0;
+    if (pystack_read_str(r, key, name, sizeof name) <= 0 || !waits_uses_one(s->l->w, r, s->words->code, name))
+        return 0;
+    snprintf(s->buf, s->cap, "%s.%s", s->owner, name);
+    return 1;
+}
+
+/* An attribute of one of the function's variables, of those that it has names of. Values are compared, names
+ * read of those alone that are the object: a module has hundreds. */
+static bool waits_match_attribute(struct waits_naming *s) {
+    for (size_t k = 0; k < s->n_owners; k++) {
+        s->owner = s->names[k];
+        s->left = WAITS_GLOBALS_MAX;
+        if (pystack_attr_each(&s->l->ps->reader, s->owners[k], waits_match_value, s) == 1)
+            return true;
     }
     return false;
 }
 
-static enum waits_place waits_find_label_anew(struct waits_case *l, uint64_t frame,
-                                              const struct waits_words *words, uint64_t object, char *buf,
-                                              size_t cap) {
-    struct pystack_reader *r = &l->ps->reader;
-    struct waits_naming s = {
-        .l = l, .words = words, .object = object, .buf = buf, .cap = cap, .left = WAITS_GLOBALS_MAX};
-    uint64_t dict;
-    buf[0] = '\0';
-    pystack_locals_each_name(r, words->code, waits_match_local, &s);
-    if (buf[0])
+/* As one of the function's variables, or of their attributes. */
+static enum waits_place waits_find_near(struct waits_naming *s) {
+    struct pystack_reader *r = &s->l->ps->reader;
+    pystack_locals_each_name(r, s->words->code, waits_match_local, s);
+    if (s->buf[0])
         return WAITS_LOCAL;
-    if (waits_match_attribute(&s))
-        return WAITS_ATTRIBUTE;
-    if ((dict = waits_globals(r, frame)) != 0 && pystack_dict_each(r, dict, waits_match_global, &s) == 1)
+    return waits_match_attribute(s) ? WAITS_ATTRIBUTE : WAITS_NOWHERE;
+}
+
+/* As a variable of its module, or an attribute of one. */
+static enum waits_place waits_find_global(struct waits_naming *s, uint64_t frame) {
+    struct pystack_reader *r = &s->l->ps->reader;
+    uint64_t dict = waits_globals(r, frame);
+    s->left = WAITS_GLOBALS_MAX;
+    if (dict && pystack_dict_each(r, dict, waits_match_global, s) == 1)
         return WAITS_GLOBAL;
-    s.n_owners = 0;
-    s.left = WAITS_OWNERS_TRIED;
-    if (dict && pystack_dict_each(r, dict, waits_match_owner, &s) <= 0 && waits_match_attribute(&s))
+    s->n_owners = 0;
+    s->left = WAITS_OWNERS_TRIED;
+    if (dict && pystack_dict_each(r, dict, waits_match_owner, s) <= 0 && waits_match_attribute(s))
         return WAITS_ATTRIBUTE;
-    buf[0] = '\0';
     return WAITS_NOWHERE;
 }
 
+static struct waits_label *waits_label_at(struct waits *w, uint64_t code, uint64_t object, uint64_t locals) {
+    return &w->labels[((object >> 4) ^ (code >> 5) ^ locals) % WAITS_LABELS];
+}
+
+static bool waits_is_label(const struct waits_label *known, uint64_t code, uint64_t object, uint64_t locals) {
+    return known->code == code && known->object == object && known->locals == locals;
+}
+
+static void waits_keep_label(struct waits *w, const struct waits_label *found) {
+    *waits_label_at(w, found->code, found->object, found->locals) = *found;
+}
+
+/* Each call of a function has variables of its own; what it finds in its module is the same for all. */
 enum waits_place waits_find_label(struct waits_case *l, size_t frame, uint64_t object, char *buf,
                                   size_t cap) {
     struct waits_words words;
+    char text[WAITS_LABEL] = "";
     buf[0] = '\0';
     if (frame >= l->n || !object || waits_read_words(l->ps, l->places[frame], &words) != 0)
         return WAITS_NOWHERE;
-    /* Another call of the function may have the object elsewhere: its variables count, too. */
+    struct waits_naming s = {.l = l, .words = &words, .object = object, .buf = text, .cap = sizeof text};
     uint64_t locals = hash_fnv(HASH_FNV_START, words.locals, words.n_locals * sizeof words.locals[0]);
-    struct waits_label *known = &l->w->labels[((object >> 4) ^ (words.code >> 5) ^ locals) % WAITS_LABELS];
-    if (known->code != words.code || known->object != object || known->locals != locals) {
-        char text[WAITS_LABEL];
-        known->place = waits_find_label_anew(l, l->places[frame], &words, object, text, sizeof text);
-        text_sanitize(known->text, sizeof known->text, text);
-        known->code = words.code;
-        known->object = object;
-        known->locals = locals;
+    struct waits_label found = *waits_label_at(l->w, words.code, object, locals);
+    if (!waits_is_label(&found, words.code, object, locals)) {
+        found = (struct waits_label){.code = words.code, .object = object, .place = waits_find_near(&s)};
+        if (found.place == WAITS_NOWHERE) {
+            const struct waits_label *global = waits_label_at(l->w, words.code, object, 0);
+            if (waits_is_label(global, words.code, object, 0))
+                found = *global;
+            else {
+                found.place = waits_find_global(&s, l->places[frame]);
+                text_sanitize(found.text, sizeof found.text, found.place == WAITS_NOWHERE ? "" : text);
+                waits_keep_label(l->w, &found);
+            }
+        } else
+            text_sanitize(found.text, sizeof found.text, text);
+        found.locals = locals;
+        waits_keep_label(l->w, &found);
     }
-    snprintf(buf, cap, "%s", known->text);
-    return known->place;
+    snprintf(buf, cap, "%s", found.text);
+    return found.place;
 }
 
 /* ---- the group of a collective ---- */

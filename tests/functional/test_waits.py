@@ -442,11 +442,11 @@ def test_what_others_change_is_looked_at_again(target, probing, wait_until, tmp_
     wait_until(lambda: waits(probing, j.pid)["reads"]["pid"], timeout=30, what="the child to be seen")
 
 
-@pytest.mark.parametrize("how", ["agent", "outside"])
+# Not from outside: there a thread is stopped for its native frames, and has moved.
 @pytest.mark.parametrize("minor", ["3.7", "3.9", "3.10", "3.11", "3.13", "3.14"])
-def test_kinds_with_native_frames(target, probing, python_for, wait_until, minor, how):
+def test_kinds_with_native_frames(target, probing, ptrace, python_for, wait_until, minor):
     j = target(KINDS, python=python_for(minor))
-    options = ["--native"] + (["--no-inject"] if how == "outside" else [])
+    options = ["--native"]
     threads = wait_until(lambda: (lambda d: d if all(n in d and d[n]["waits_for"] for n in SAYS) else None)(
         dump(probing, j.pid, *options)), what="all threads to wait")
     for name, (kind, what, _, sure) in SAYS.items():
@@ -479,15 +479,18 @@ def wants(lock):
     with lock:
         pass
 
+def begin():
+    for i, lock in enumerate(several):
+        start(worker, lock, name=f"worker {i}")
+    while not all(lock.locked() for lock in several):
+        time.sleep(0.01)
+    for i, lock in enumerate(several):
+        start(wants, lock, name=f"wants {i}")
+
 two.lock.acquire()
 start(transfer, one, two, name="from one")
 start(transfer, two, three, name="from two")
-for i, lock in enumerate(several):
-    start(worker, lock, name=f"worker {i}")
-while not all(lock.locked() for lock in several):
-    time.sleep(0.01)
-for i, lock in enumerate(several):
-    start(wants, lock, name=f"wants {i}")
+begin()
 ready()
 """
 
@@ -738,8 +741,9 @@ def test_files(target, probing, python_for, wait_until, minor, how):
         names = "peer", "accept", "pipe", "nobody", "child_wait"
         try:
             os.kill(stopped, signal.SIGSTOP)
-            said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) else None)(
-                waits(probing, j.pid, *options)), what="all threads to wait")
+            # on a busy machine there may be no time to search for the other end of a pipe
+            said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) and d["nobody"]["detail"] and d["pipe"]["pid"] else None)(
+                waits(probing, j.pid, *options)), timeout=30, what="all threads to wait")
             assert said["peer"]["kind"] == "socket" and f"peer 127.0.0.1:{port}, established" in said["peer"]["detail"]
             assert "0 bytes to read" in said["peer"]["detail"]
             assert said["accept"]["kind"] == "socket" and f"127.0.0.1:{listens}" in said["accept"]["detail"]
