@@ -62,3 +62,32 @@ def test_wrapped_models(torch_job):  # noqa: F811
         assert {f"ddp.{n}.{kind}.grad" for n in (0, 2) for kind in ("weight", "bias")} <= grads
         assert {f"sharded.{n}.{kind}.grad" for n in (0, 2) for kind in ("weight", "bias")} <= grads
         assert j.do("float(ddp(torch.ones(2, 4)).sum().detach()) == float(ddp.module(torch.ones(2, 4)).sum().detach())")
+
+
+DISTRIBUTED = """
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+called = []
+dispatch = DTensor.__torch_dispatch__.__func__
+def told(cls, func, types, args=(), kwargs=None):
+    called.append(str(func))
+    return dispatch(cls, func, types, args, kwargs)
+spread = distribute_tensor(torch.arange(6.0), init_device_mesh("cpu", (1,)), [Shard(0)])
+DTensor.__torch_dispatch__ = classmethod(told)
+"""
+
+
+def test_numbers_of_a_distributed_tensor_are_not_gathered(torch_job):  # noqa: F811
+    """An operation of it may wait for all ranks: none is called, and the part that this rank has is readable by itself."""
+    j = torch_job(DISTRIBUTED)
+    with Client(j.start()) as client:
+        ids = {row["name"]: row["id"] for row in made(client, "python.tensors")[0]}
+        rows, note = made(client, "python.tensor_statistics", {"id": ids["spread"]})
+        assert rows == [] and "operations of its own" in note
+        rows, note = made(client, "python.tensor_statistics", {"id": ids["spread._local_tensor"]})
+        assert [(row["numel"], row["min"], row["max"]) for row in rows] == [(6, 0.0, 5.0)] and note == ""
+        made(client, "python.modules")
+        made(client, "python.tensor_holders", {"id": ids["spread"]})
+        assert j.do("called") == []

@@ -39,6 +39,9 @@ def statistics_refusal(t, known):
         return 'nothing is known of numbers of type %s' % known[0]
     if known[4] is None or known[4] == 'meta':
         return 'it has no numbers'
+    if not known[5]:
+        # Any operation would be the class's own: that of a DTensor waits for the other ranks.
+        return 'its class has operations of its own (%s): ask for the tensors that it is made of' % facts_class(type(t))
     return None
 
 
