@@ -185,6 +185,57 @@ def test_odd_tensors_are_shown_with_what_is_known(torch_job):  # noqa: F811
         assert j.do("called") == []
 
 
+METACLASS = """
+import collections
+called = []
+class Meta(type):
+    def __hash__(cls):
+        called.append("hash")
+        return 1
+    def __eq__(cls, other):
+        called.append("eq")
+        return cls is other
+    def __getattribute__(cls, name):
+        called.append(name)
+        return type.__getattribute__(cls, name)
+class Plain(metaclass=Meta):
+    pass
+class List(list, metaclass=Meta):
+    pass
+class Dict(dict, metaclass=Meta):
+    pass
+class Net(torch.nn.Module, metaclass=Meta):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.kept = List([torch.zeros(5)])
+class Odd:
+    def __eq__(self, other):
+        called.append("module")
+        return False
+    __hash__ = object.__hash__
+plain = Plain()
+plain.held = torch.zeros(3)
+things = [Plain() for _ in range(600)] + [List([torch.zeros(4)]), Dict(a=torch.zeros(6))]
+waiting = collections.deque(Plain() for _ in range(600))
+Plain.__module__ = Odd()
+net = Net()
+called.clear()
+"""
+
+
+def test_the_job_s_metaclasses_are_not_called(torch_job):  # noqa: F811
+    j = torch_job(METACLASS)
+    with Client(j.start()) as client:
+        rows, note = made(client, "python.tensors")
+        assert {"net.weight", "net.kept[0]", "things[600][0]", "things[601]['a']"} <= {row["name"] for row in rows} and note == ""
+        for table, args in (("python.modules", {}), ("python.tensor_growth", {}), ("python.memory_growth", {}),
+                            ("python.tensor_holders", {"id": rows[0]["id"]})):
+            made(client, table, args)
+        client.call("threads", {"locals": True})
+        assert j.do("called") == []
+
+
 LAYOUTS = """
 import warnings
 warnings.simplefilter("ignore")

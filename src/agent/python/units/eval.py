@@ -353,13 +353,16 @@ def eval_static(o, name):
     for d in eval_places(o):
         if name in d:
             value = d[name]
-            return value.__func__ if type(value) in (staticmethod, classmethod) else value
+            return value.__func__ if type(value) is staticmethod or type(value) is classmethod else value
     for d in eval_modules(o):
         if dict.__contains__(d, name):
             return dict.__getitem__(d, name)
     for d in [types_dict(t) for t in types_mro(type(o))]:
-        if name in d and type(d[name]) in (types_Function, staticmethod, classmethod):
-            return d[name].__func__ if type(d[name]) is not types_Function else d[name]
+        value = d.get(name)
+        if type(value) is types_Function:
+            return value
+        if type(value) is staticmethod or type(value) is classmethod:
+            return value.__func__
     raise AttributeError(name)
 
 

@@ -67,12 +67,12 @@ def facts_plain(t):
 
 
 def facts_dispatched(t):
-    dtype, mro = facts_dtype(t), types_mro(type(t))
-    if facts_Fake is not None and facts_Fake in mro:
+    dtype, kind = facts_dtype(t), type(t)
+    if types_inherits(kind, facts_Fake):
         d, shape = types_attributes(t), tuple(facts_get_shape(t))
         device = d.get('_fake_device', d.get('fake_device'))
         return dtype, shape, facts_count(shape), None, None if device is None else 'fake ' + str(device), False
-    if facts_DTensor is not None and facts_DTensor in mro:
+    if types_inherits(kind, facts_DTensor):
         local = facts_slot(t, '_local_tensor')
         if type(local) is roots_Tensor:
             known = facts_plain(local)
@@ -91,7 +91,7 @@ def facts_slot(o, name):
 def facts_global(t):
     spec = facts_slot(t, '_spec')
     meta = types_attributes(spec).get('tensor_meta') if spec is not None else None
-    if meta is None or tuple not in types_mro(type(meta)):
+    if meta is None or not types_inherits(type(meta), tuple):
         return None, None
     shape = tuple(tuple.__getitem__(meta, 0))
     return shape, facts_count(shape)
@@ -105,7 +105,7 @@ def facts_read(t):
         if facts_keys is None or facts_python is None or facts_keys(t).has(facts_python):
             return facts_dispatched(t)
         known = facts_plain(t)
-    if facts_Lazy is not None and facts_Lazy in types_mro(kind):
+    if types_inherits(kind, facts_Lazy):
         return known[:1] + (None, None, None) + known[4:]
     return known
 
@@ -135,7 +135,7 @@ def facts_shape(shape):
 
 def facts_class(t):
     name, module = types_qualname(t), types_module(t)
-    if type(module) is str and module.startswith('torch.') or module in ('__main__', 'builtins', 'torch'):
+    if module.startswith('torch.') or module in ('__main__', 'builtins', 'torch', ''):
         return name
     return '%s.%s' % (module, name)
 

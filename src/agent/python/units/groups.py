@@ -70,8 +70,7 @@ def groups_backend(config):
 
 def groups_bound(o, name):
     # A descriptor of torch's own class, which no class of the job has replaced.
-    module = types_module(type(o))
-    if type(module) is not str or not module.startswith(('torch._C.', 'torch.distributed.')):
+    if not types_module(type(o)).startswith(('torch._C.', 'torch.distributed.')):
         return None
     for t in types_mro(type(o)):
         d = types_dict(t).get(name)

@@ -36,15 +36,21 @@ def growth_own(o):
     return 0
 
 
+def growth_base(o):
+    for base in types_mro(type(o)):
+        if base is list or base is tuple or base is roots_deque or base is dict or base is set or base is frozenset:
+            return base
+    return None
+
+
 def growth_inside(o):
-    mro = types_mro(type(o))
-    if list in mro or tuple in mro or roots_deque in mro:
-        n = (list if list in mro else tuple if tuple in mro else roots_deque).__len__(o)
-        return roots_of_list(o, 0, growth_FEW), n
-    if dict in mro:
+    kind = growth_base(o)
+    if kind is list or kind is tuple or kind is roots_deque:
+        return roots_of_list(o, 0, growth_FEW), kind.__len__(o)
+    if kind is dict:
         return [c for _, c in roots_items(o, roots_DICT, 0, growth_FEW)], dict.__len__(o)
-    if set in mro or frozenset in mro:
-        return [c for _, c in roots_items(o, roots_SET, 0, growth_FEW)], (set if set in mro else frozenset).__len__(o)
+    if kind is not None:
+        return [c for _, c in roots_items(o, roots_SET, 0, growth_FEW)], kind.__len__(o)
     if roots_flags(type(o)) & roots_HEAP:
         values = [c for _, c in roots_items(o, roots_INSTANCE, 0, growth_FEW)]
         return values, len(values)
@@ -81,7 +87,7 @@ def growth_size(about, o, depth):
 
 
 def growth_is_tensor(o):
-    return roots_Base is not None and roots_Base in types_mro(type(o))
+    return types_inherits(type(o), roots_Base)
 
 
 def growth_of(o, depth=0):
@@ -90,7 +96,7 @@ def growth_of(o, depth=0):
         shape = facts_shape(known[1])
         return facts_class(type(o)) + (' ' + shape if shape else '') + (' ' + known[4] if known[4] not in (None, 'cpu') else '')
     name = types_qualname(type(o)) if types_module(type(o)) in ('builtins', '__main__') else types_name(type(o))
-    values = growth_inside(o)[0] if depth < 2 and type(o) in (list, tuple, dict) else ()
+    values = growth_inside(o)[0] if depth < 2 and any([type(o) is t for t in (list, tuple, dict)]) else ()
     for c in values:
         if growth_is_tensor(c):
             return '%s of %s' % (name, growth_of(c, depth + 1))
@@ -98,20 +104,17 @@ def growth_of(o, depth=0):
 
 
 def growth_len(o, kind):
-    mro = types_mro(type(o))
-    if kind == roots_LIST:
-        return (list if list in mro else roots_deque).__len__(o)
-    return (dict if kind == roots_DICT else set if set in mro else frozenset).__len__(o)
+    return growth_base(o).__len__(o)
 
 
 def growth_newest(o, kind):
-    if kind == roots_LIST and list in types_mro(type(o)):
+    if kind == roots_LIST and growth_base(o) is list:
         return list.__getitem__(o, slice(-growth_NEWEST, None))
     if kind == roots_LIST:
         return [roots_deque.__getitem__(o, -1)]
     if kind == roots_DICT and sys.version_info >= (3, 8):
         keys = list(roots_islice(dict.__reversed__(o), 0, growth_NEWEST))
-        if all([type(k) in (int, str, bytes, float) for k in keys]):
+        if all([type(k) is int or type(k) is str or type(k) is bytes or type(k) is float for k in keys]):
             return [dict.__getitem__(o, k) for k in reversed(keys)]
     return [c for _, c in roots_items(o, kind, 0, growth_NEWEST)]
 
@@ -129,7 +132,7 @@ def growth_met(state, o, kind, label):
     try:
         if kind == roots_CACHE:
             growth_met_cache(state, o, label)
-        elif kind in growth_names and tuple not in types_mro(type(o)) and not label.endswith('__builtins__'):
+        elif kind in growth_names and growth_base(o) is not tuple and not label.endswith('__builtins__'):
             n = growth_len(o, kind)
             group = growth_group(state, (tensors_owner(label), kind)) if n >= growth_SMALL else None
             if group is not None:
@@ -153,7 +156,7 @@ def growth_met_cache(state, o, label):
 
 def growth_add(group, o, kind, n):
     group['count'] += n
-    if kind == roots_LIST and list not in types_mro(type(o)):
+    if kind == roots_LIST and growth_base(o) is not list:
         most = roots_deque.maxlen.__get__(o)
         group['room'] = group['room'] if most is None else max(0, most - n)
     if group['n'] < growth_TRIES:

@@ -87,7 +87,7 @@ def hooks_watch(code, names):
 def hooks_functions(namespace, depth):
     for o in list(namespace.values()):
         t = type(o)
-        if t in (staticmethod, classmethod):
+        if t is staticmethod or t is classmethod:
             o = o.__func__
             t = type(o)
         if t is types_Function:

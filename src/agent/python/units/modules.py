@@ -17,14 +17,14 @@ modules_WRAPPERS = {'OptimizedModule': '_orig_mod', 'DistributedDataParallel': '
 def modules_wrapped(t):
     for base in types_mro(t):
         module = types_module(base)
-        if type(module) is str and module.startswith('torch.'):
+        if module.startswith('torch.'):
             return modules_WRAPPERS.get(types_qualname(base))
     return None
 
 
 def modules_count(d, key):
     held = d.get(key)
-    return dict.__len__(held) if dict in types_mro(type(held)) else 0
+    return dict.__len__(held) if types_inherits(type(held), dict) else 0
 
 
 def modules_place(names, path, parent, name):
@@ -45,7 +45,7 @@ def modules_record(module, d, path, prefix, parent, name):
     return {'path': path, 'prefix': prefix, 'parent': parent, 'name': name, 'class': facts_class(t), 'id': id(module), 'own': [], 'kinds': set(),
         'places': set(), 'compiled': compiled, 'training': training if type(training) is bool else None,
         'hooks': sum([modules_count(d, k) for k in modules_HOOKS]), 'wrapped': modules_wrapped(t),
-        'known': dict in types_mro(type(d.get('_parameters'))), 'depth': 0 if parent is None else parent['depth'] + 1,
+        'known': types_inherits(type(d.get('_parameters')), dict), 'depth': 0 if parent is None else parent['depth'] + 1,
         'traced': modules_traced(module)}
 
 

@@ -53,14 +53,14 @@ def roots_new(args, on_module, on_tensor, on_own):
 
 
 def roots_is_own(t):
-    top = types_module(t)
-    top = top.split('.')[0] if type(top) is str else ''
+    module = types_module(t)
+    top = module.split('.')[0]
     if top == '__main__':
         return True
     if top in ('builtins', 'numpy', 'threading', 'logging', 'multiprocessing', 'asyncio', 'importlib', '_frozen_importlib',
             'concurrent', 'unittest', 'typing', 'ctypes', 'sympy', 'triton', 'pandas', 're', 'abc', 'enum'):
         return False
-    if types_module(t).startswith(('torch._dynamo', 'torch._inductor', 'torch.fx', 'torch._functorch', 'torch._subclasses')):
+    if module.startswith(('torch._dynamo', 'torch._inductor', 'torch.fx', 'torch._functorch', 'torch._subclasses')):
         return False
     return top not in getattr(sys, 'stdlib_module_names', ())
 
@@ -125,7 +125,7 @@ def roots_slots(o):
 
 def roots_attributes(o):
     d = types_attributes(o)
-    return d if dict in types_mro(type(d)) else {}
+    return d if types_inherits(type(d), dict) else {}
 
 
 def roots_cache_info(o):
@@ -146,10 +146,10 @@ def roots_cached(o):
 
 
 def roots_of_list(o, at, n):
-    t = types_mro(type(o))
-    if list in t:
+    t = type(o)
+    if types_inherits(t, list):
         part = list.__getitem__(o, slice(at, at + n))
-    elif tuple in t:
+    elif types_inherits(t, tuple):
         part = tuple.__getitem__(o, slice(at, at + n))
     else:
         part = list(roots_islice(roots_deque.__iter__(o), at, at + n))
@@ -162,7 +162,7 @@ def roots_items(o, kind, at, n):
     if kind == roots_DICT:
         return list(roots_islice(dict.items(o), at, at + n))
     if kind == roots_SET:
-        base = set if set in types_mro(type(o)) else frozenset
+        base = set if types_inherits(type(o), set) else frozenset
         return [(None, c) for c in roots_islice(base.__iter__(o), at, at + n)]
     if kind == roots_FUNCTION:
         cells = roots_closure(o) or ()
@@ -268,7 +268,7 @@ def roots_chunk(walk, entry):
         walk['part'] = True
     if kind == roots_LIST:
         part = roots_of_list(o, at, 8 * n)
-        if not any([roots_kind(walk, t) for t in set(map(type, part))]):
+        if not any([roots_kind(walk, t) for t in {id(t): t for t in map(type, part)}.values()]):
             entry['at'] += len(part)
             walk['looked'] += len(part)
             entry['done'] = len(part) < 8 * n
@@ -317,7 +317,7 @@ def roots_members(walk, entry, module):
     token, place = entry['members']
     key, kind = roots_MEMBERS[place]
     held, at, part = roots_attributes(module).get(key), entry['at'], []
-    if held is not None and dict in types_mro(type(held)):
+    if types_inherits(type(held), dict):
         part = list(roots_islice(dict.items(held), at, at + roots_CHUNK))
     entry['at'] = at + len(part)
     if len(part) < roots_CHUNK or at >= roots_FANOUT:
@@ -325,7 +325,7 @@ def roots_members(walk, entry, module):
     walk['looked'] += len(part)
     for name, o in part if kind is not None else reversed(part):
         if kind is not None:
-            if o is not None and roots_Base in types_mro(type(o)):
+            if types_inherits(type(o), roots_Base):
                 walk['own'](token, kind, name, o)
         elif o is not None and roots_kind(walk, type(o)) == roots_MODULE:
             label = '%s.%s' % (entry['label'], name)
@@ -358,7 +358,7 @@ def roots_step(walk, e, o):
             e['done'] = True
             if len(e['enter']) == 2 and walk['again'] is not None:
                 walk['again'](o, e['enter'][0])
-    except Exception:
+    except BaseException:
         e['done'] = True
         walk['failed'] += 1
 
@@ -404,7 +404,7 @@ def roots_go(walk):
 
 def roots_global(name):
     m = modules.get(name)
-    d = types_module_dict(m) if types_Module in types_mro(type(m)) else None
+    d = types_module_dict(m) if types_inherits(type(m), types_Module) else None
     return d if type(d) is dict else None
 
 

@@ -54,7 +54,7 @@ def tasks_parent(task):
     for entry in task._callbacks or () if kind is not None else ():
         callback = entry[0]
         group = callback.__self__ if type(callback) is types_Method else None
-        if kind in types_mro(type(group)) and callback.__func__ is types_dict(kind).get('_on_task_done'):
+        if types_inherits(type(group), kind) and callback.__func__ is types_dict(kind).get('_on_task_done'):
             return types_attributes(group).get('_parent_task')
     return None
 
@@ -64,10 +64,10 @@ def tasks_next(c):
     for kind, frame, inner in tasks_awaitables:
         if t is kind:
             return getattr(c, frame), getattr(c, inner)
-    if t.__name__ in ('coroutine_wrapper', 'async_generator_asend', 'async_generator_athrow', 'anext_awaitable'):
+    if types_qualname(t) in ('coroutine_wrapper', 'async_generator_asend', 'async_generator_athrow', 'anext_awaitable'):
         referents = types_named('gc', 'get_referents') or (lambda o: ())
         for o in referents(c):
-            if type(o) in (tasks_awaitables[0][0], tasks_awaitables[2][0]):
+            if type(o) is tasks_awaitables[0][0] or type(o) is tasks_awaitables[2][0]:
                 return None, o
     return None, None
 

@@ -27,7 +27,7 @@ def tensors_state(args, emit):
         return tensors_of_module(state, module, d, label, parent)
 
     def met(t, label, where):
-        if roots_Parameter in types_mro(type(t)):
+        if types_inherits(type(t), roots_Parameter):
             if len(state['later']) < tensors_ROWS and not tensors_is_seen(state['walk'], t):
                 state['later'].append((roots_ref(t), label))
         else:

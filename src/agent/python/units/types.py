@@ -14,13 +14,14 @@
 
 # Copies, which no change by the job affects, and which keep none of the job's values alive.
 __builtins__ = {name: value for name, value in __builtins__.items()
-    if type(value) in (type, type(len), type(lambda: 0)) or name in ('Ellipsis', 'NotImplemented', '__name__')}
+    if type(value) is type or type(value) is type(len) or type(value) is type(lambda: 0) or
+    name in ('Ellipsis', 'NotImplemented', '__name__')}
 sys = modules['sys']
 types_Module = type(sys)
 types_dict = type.__dict__['__dict__'].__get__
 types_mro = type.__dict__['__mro__'].__get__
-types_module = type.__dict__['__module__'].__get__
-types_qualname = type.__dict__['__qualname__'].__get__
+types_get_module = type.__dict__['__module__'].__get__
+types_get_qualname = type.__dict__['__qualname__'].__get__
 types_Function = type(lambda: 0)
 types_Getset = type(types_Function.__dict__['__code__'])
 types_Member = type(types_Function.__dict__['__globals__'])
@@ -35,9 +36,27 @@ def types_named(module, name):
     return m.__dict__.get(name) if type(m) is types_Module else None
 
 
+def types_module(t):
+    # A class may have anything here, whose == and + would be the job's.
+    m = types_get_module(t)
+    return m if type(m) is str else ''
+
+
+def types_qualname(t):
+    return str.__str__(types_get_qualname(t))
+
+
 def types_name(t):
     m, q = types_module(t), types_qualname(t)
-    return m + '.' + q if type(m) is str and m != 'builtins' else q
+    return m + '.' + q if m and m != 'builtins' else q
+
+
+def types_inherits(t, base):
+    # `base in mro`, a set of types, or == would call __eq__ or __hash__ of a metaclass of the job.
+    for b in types_mro(t):
+        if b is base:
+            return True
+    return False
 
 
 def types_attributes(o):
