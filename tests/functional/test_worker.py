@@ -40,6 +40,12 @@ class Meta(type):
         raise SystemExit
     __repr__ = __hash__ = __eq__ = __getattribute__ = touched
 
+class Text(str):
+    def touched(self, *_):
+        open(marker, "w").close()
+        raise SystemExit
+    __repr__ = __str__ = touched
+
 class Color(enum.Enum):
     RED = 1
 
@@ -53,6 +59,7 @@ def values(ready, free):
     steps = generator(); lock = threading.Lock()
     told = {k: repr(v) for k, v in locals().items() if k not in ("ready", "free", "generator")}
     plain = Plain(); evil = Evil(); meta = Meta("WithMeta", (), {})(); items = collections.deque(Evil() for _ in range(9)); huge = bytearray(10**8)
+    file = open(Text(os.devnull)); expression = re.compile(Text("b+")); match = re.match("c+", "c" * 5000)
     told["plain"] = repr(plain)
     os.write(ready, (json.dumps(told) + "\n").encode())
     time.sleep(3600)
@@ -158,6 +165,7 @@ def test_values_of_any_type(each_python, ptrace, target, probing, tmp_path):
     assert seen["items"].startswith("deque([<__main__.Evil object at 0x") and seen["items"].endswith("... 4 more])") or \
         len(seen["items"]) > 150
     assert seen["huge"].startswith("bytearray(b'\\x00") and len(seen["huge"]) < 300
+    assert " object at 0x" in seen["file"] and " object at 0x" in seen["expression"] and len(seen["match"]) < 200
     assert seen["free"].startswith("<__main__.Plain object at 0x")
     assert not marker.exists(), "code of the target was run"
     assert job.alive() and job.output() == ""

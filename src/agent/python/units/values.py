@@ -6,7 +6,7 @@
 
 values_kinds = {}
 values_keep = []
-values_ITEMS, values_DEPTH, values_CHARS = 5, 2, 100
+values_ITEMS, values_DEPTH, values_CHARS, values_NAME = 5, 2, 100, 4096
 
 
 def values_default(o, depth=0):
@@ -105,8 +105,41 @@ def values_in_memoryview(o, depth=0):
 
 def values_in_time(o, depth=0):
     zone = getattr(o, 'tzinfo', None)
-    known = (type(None), types_named('datetime', 'timezone'), types_named('zoneinfo', 'ZoneInfo'))
-    return repr(o) if type(zone) in known else values_default(o)
+    return repr(o) if zone is None or values_is_zone(zone) else values_default(o)
+
+
+def values_is_zone(zone):
+    # Their names may be of a class of the job.
+    if type(zone) is types_named('datetime', 'timezone'):
+        return values_is_name(zone.tzname(None))
+    return type(zone) is types_named('zoneinfo', 'ZoneInfo') and values_is_name(zone.key)
+
+
+def values_is_name(o):
+    if type(o) is str or type(o) is bytes:
+        return len(o) <= values_NAME
+    return o is None or type(o) is int and int.bit_length(o) <= 64
+
+
+def values_in_zone(o, depth=0):
+    return repr(o) if values_is_zone(o) else values_default(o)
+
+
+def values_in_range(o, depth=0):
+    parts = (o.start, o.stop) if o.step == 1 else (o.start, o.stop, o.step)
+    return 'range(%s)' % ', '.join([values_integer(i) for i in parts])
+
+
+def values_in_pattern(o, depth=0):
+    return repr(o) if type(o.pattern) is not int and values_is_name(o.pattern) else values_default(o)
+
+
+def values_in_match(o, depth=0):
+    # Its own text has a copy of all that matched.
+    text, (begin, end) = o.string, o.span()
+    if type(text) is not str and type(text) is not bytes:
+        return values_default(o)
+    return '<re.Match object; span=(%d, %d), match=%s>' % (begin, end, values_string(text[begin:min(end, begin + values_CHARS + 1)]))
 
 
 def values_in_fraction(o, depth=0):
@@ -115,22 +148,31 @@ def values_in_fraction(o, depth=0):
 
 def values_in_file(o, depth=0):
     raw = o
-    for name in ('buffer', 'raw'):
-        if type(raw).__name__ in ('TextIOWrapper', 'BufferedReader', 'BufferedWriter', 'BufferedRandom'):
-            raw = getattr(raw, name, None) or getattr(raw, 'raw', None)
-    return repr(o) if type(raw) is types_named('_io', 'FileIO') else values_default(o)
+    if type(raw) is types_named('_io', 'TextIOWrapper'):
+        raw = getattr(raw, 'buffer', None)
+    if any([type(raw) is types_named('_io', name) for name in ('BufferedReader', 'BufferedWriter', 'BufferedRandom')]):
+        raw = getattr(raw, 'raw', None)
+    known = type(raw) is types_named('_io', 'FileIO')
+    # The texts of these two are asked for: they are what open() was given, or what the job has put there.
+    known = known and all([values_is_name(getattr(o, name, None)) for name in ('name', 'mode')])
+    return repr(o) if known else values_default(o)
 
 
 def values_function(o, depth=0):
-    return '<function %s>' % o.__qualname__
+    return '<function %s>' % str.__str__(o.__qualname__)
 
 
 def values_method(o, depth=0):
-    return '<bound method %s>' % o.__func__.__qualname__ if type(o.__func__) is types_Function else '<bound method>'
+    return '<bound method %s>' % str.__str__(o.__func__.__qualname__) if type(o.__func__) is types_Function else '<bound method>'
 
 
 def values_builtin_function(o, depth=0):
     return '<built-in function %s>' % o.__name__
+
+
+def values_module(o, depth=0):
+    name = types_module_dict(o).get('__name__')
+    return "<module '%s'>" % name[:values_CHARS] if type(name) is str else values_default(o)
 
 
 def values_namespace(o, depth=0):
@@ -149,7 +191,7 @@ def values_dataclass(o, fields, depth):
 def values_tensor(o, depth=0):
     t = type(o)
     name = types_qualname(t)
-    if name not in ('Tensor', 'Parameter') or not types_module(t).startswith('torch'):
+    if t is not values_Tensor and t is not values_Parameter:
         return '<%s ?>' % name
     return '%s[%s] %s %s' % (name, ', '.join([str(int(n)) for n in o.shape]), str(o.dtype)[6:], o.device)
 
@@ -157,25 +199,25 @@ def values_tensor(o, depth=0):
 values_builtin = ((type(None), values_plain), (bool, values_plain), (int, values_integer), (float, values_plain),
     (complex, values_plain), (str, values_string), (bytes, values_string), (list, values_in_list),
     (tuple, values_in_tuple), (set, values_in_set), (frozenset, values_in_set), (dict, values_in_dict),
-    (range, values_small), (slice, values_in_slice), (bytearray, values_in_bytearray),
+    (range, values_in_range), (slice, values_in_slice), (bytearray, values_in_bytearray),
     (memoryview, values_in_memoryview), (type({}.keys()), values_in_view), (type({}.values()), values_in_view),
     (type({}.items()), values_in_view), (type(...), values_plain), (type(NotImplemented), values_plain),
     (type(i for i in ()), values_plain), (type(types_named.__code__), values_plain), (types_Function, values_function),
     (types_Method, values_method), (types_Builtin, values_builtin_function),
-    (types_Module, lambda o, d=0: "<module '%s'>" % o.__name__))
+    (types_Module, values_module))
 values_library = (('collections', 'deque', values_in_deque), ('functools', 'partial', values_in_partial),
     ('datetime', 'datetime', values_in_time), ('datetime', 'date', values_plain), ('datetime', 'time', values_in_time),
-    ('datetime', 'timedelta', values_plain), ('datetime', 'timezone', values_plain),
+    ('datetime', 'timedelta', values_plain), ('datetime', 'timezone', values_in_zone),
     ('decimal', 'Decimal', values_small), ('fractions', 'Fraction', values_in_fraction),
     ('uuid', 'UUID', values_plain), ('pathlib', 'PosixPath', values_plain), ('pathlib', 'PurePosixPath', values_plain),
-    ('pathlib._local', 'PosixPath', values_plain), ('re', 'Pattern', values_plain), ('re', 'Match', values_plain),
-    ('re', '_pattern_type', values_plain), ('_thread', 'LockType', values_plain), ('_thread', 'lock', values_plain),
+    ('pathlib._local', 'PosixPath', values_plain), ('re', 'Pattern', values_in_pattern), ('re', 'Match', values_in_match),
+    ('re', '_pattern_type', values_in_pattern), ('_thread', 'LockType', values_plain), ('_thread', 'lock', values_plain),
     ('_thread', 'RLock', values_plain), ('types', 'SimpleNamespace', values_namespace),
     ('types', 'CoroutineType', values_plain), ('types', 'GeneratorType', values_plain),
     ('types', 'AsyncGeneratorType', values_plain), ('types', 'TracebackType', values_plain),
     ('types', 'FrameType', values_plain), ('_io', 'TextIOWrapper', values_in_file),
     ('_io', 'BufferedReader', values_in_file), ('_io', 'BufferedWriter', values_in_file),
-    ('_io', 'FileIO', values_plain), ('torch', 'dtype', values_plain), ('torch', 'device', values_plain),
+    ('_io', 'FileIO', values_in_file), ('torch', 'dtype', values_plain), ('torch', 'device', values_plain),
     ('torch', 'Size', values_in_tuple))
 
 
@@ -188,7 +230,9 @@ def values_refresh():
             values_kinds[id(t)] = f
             values_keep.append(t)
     globals()['values_Tensor'] = types_named('torch', 'Tensor')
+    globals()['values_Parameter'] = types_named('torch.nn.parameter', 'Parameter')
     globals()['values_Number'] = types_named('numpy', 'generic')
+    globals()['values_Void'] = types_named('numpy', 'void')
     globals()['values_EnumMeta'] = types_named('enum', 'EnumMeta')
 
 
@@ -203,7 +247,8 @@ def values_text(o, depth=0):
         if base is values_Tensor:
             return values_tensor(o)
         if base is values_Number and types_module(t) == 'numpy':
-            return values_small(o)
+            # A void may have fields that are objects, and asks them for their texts.
+            return values_default(o) if types_inherits(t, values_Void) else values_small(o)
         if base is type:
             return "<class '%s'>" % types_name(o)
         fields = types_dict(base).get('__dataclass_fields__')
