@@ -266,6 +266,11 @@ def roots_chunk(walk, entry):
     if at >= roots_SURE and walk['met'] == entry['met'] and kind in (roots_LIST, roots_DICT, roots_CACHE):
         at = entry['at'] = at + (roots_EVERY - 1) * n
         walk['part'] = True
+    if kind == roots_LIST and at >= roots_FANOUT and types_inherits(type(o), roots_deque):
+        # Unlike a list it is counted through from its beginning for each part.
+        walk['cut'] += 1
+        entry['done'] = True
+        return
     if kind == roots_LIST:
         part = roots_of_list(o, at, 8 * n)
         if not any([roots_kind(walk, t) for t in {id(t): t for t in map(type, part)}.values()]):
