@@ -185,6 +185,39 @@ def test_odd_tensors_are_shown_with_what_is_known(torch_job):  # noqa: F811
         assert j.do("called") == []
 
 
+SWAPS = """
+torch.__future__.set_swap_module_params_on_conversion(True)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))
+alone = torch.nn.Parameter(torch.ones(3))
+def learn():
+    model(torch.ones(3, 4, dtype=model[0].weight.dtype)).sum().backward()
+def move():
+    model.double().load_state_dict(model.state_dict())
+    model.float().load_state_dict(model.state_dict())
+learn()
+move()
+"""
+
+
+def test_a_model_can_be_moved_and_loaded_after_its_tensors_were_seen(torch_job):  # noqa: F811
+    """torch.utils.swap_tensors refuses tensors with weak references, so none of ours is left; their age is known all the same."""
+    j = torch_job(SWAPS)
+    with Client(j.start()) as client:
+        for table in ("python.tensors", "python.modules", "python.tensor_growth", "python.memory_growth"):
+            made(client, table)
+        rows = {row["name"]: row for row in made(client, "python.tensors")[0]}
+        assert rows["model.0.weight"]["age_s"] > 0 and rows["model.1.running_mean"]["age_s"] > 0
+        assert rows["alone"]["age_s"] is None and rows["model.0.weight.grad"]["age_s"] is None
+        statistics, note = made(client, "python.tensor_statistics", {"id": rows["model.0.weight.grad"]["id"]})
+        assert len(statistics) == 1 and note == ""
+        statistics, note = made(client, "python.tensor_statistics", {"id": rows["model.0.weight"]["id"]})
+        assert len(statistics) == 1 and note == ""
+        j.run("import weakref; counts = [weakref.getweakrefcount(t) for p in model.parameters() for t in (p, p.grad)]")
+        assert set(j.do("counts")) == {0}
+        j.run("move(); learn()")
+        assert made(client, "python.tensors")[0]
+
+
 METACLASS = """
 import collections
 called = []

@@ -339,7 +339,8 @@ struct nonfinite_walk {
 static void nonfinite_scan(struct nonfinite_walk *w, object *tensor) {
     struct tensor_numbers numbers;
     object *later;
-    enum tensor_read_found found = tensor_read_numbers(tensor, &search.bytes_left, &numbers, &later);
+    enum tensor_read_found found =
+        tensor_read_numbers(tensor, w->at.stage != NONFINITE_GRADIENT, &search.bytes_left, &numbers, &later);
     search.counts.tensors += found == TENSOR_READ_NOW || found == TENSOR_READ_LATER;
     search.counts.skipped += found == TENSOR_READ_NO;
     search.counts.beyond += found == TENSOR_READ_BEYOND;
@@ -444,7 +445,7 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
         struct tensor_numbers numbers;
         object *later = NULL;
         uint64_t bytes = NONFINITE_BYTES;
-        if (tensor_read_numbers(value, &bytes, &numbers, &later) == TENSOR_READ_NOW &&
+        if (tensor_read_numbers(value, false, &bytes, &numbers, &later) == TENSOR_READ_NOW &&
             nonfinite_is_bad(&numbers))
             pyapi_get_text(api, name, buf, cap);
         if (later)

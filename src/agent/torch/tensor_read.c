@@ -164,6 +164,13 @@ bool tensor_read_is_tensor(object *o) {
     return is;
 }
 
+static bool reader_is_parameter(object *o) {
+    object *type = tensor_reader.api.PyObject_Type(o);
+    bool is = type && type == tensor_reader.things[TENSOR_READ_PARAMETER];
+    reader_drop(&type);
+    return is;
+}
+
 static bool reader_is_plain(object *o) {
     object *type = tensor_reader.on ? tensor_reader.api.PyObject_Type(o) : NULL;
     bool is = type && (type == tensor_reader.things[TENSOR_READ_TENSOR] ||
@@ -290,8 +297,8 @@ static bool reader_captures(void) {
     return may;
 }
 
-enum tensor_read_found tensor_read_numbers(object *tensor, uint64_t *bytes_left, struct tensor_numbers *out,
-                                           object **later) {
+enum tensor_read_found tensor_read_numbers(object *tensor, bool passes, uint64_t *bytes_left,
+                                           struct tensor_numbers *out, object **later) {
     struct numbers_view view = {.kind = 0};
     *later = NULL;
     *out = (struct tensor_numbers){.min = NAN, .max = NAN};
@@ -326,7 +333,7 @@ enum tensor_read_found tensor_read_numbers(object *tensor, uint64_t *bytes_left,
         return TENSOR_READ_NO;
     const struct numbers_stats *s = &tensor_reader.numbers.stats;
     *out = (struct tensor_numbers){s->count, s->nan, s->inf, s->min, s->max};
-    if (version >= 0)
+    if (version >= 0 && passes && !reader_is_parameter(tensor))
         reader_remember(tensor, version, out);
     return TENSOR_READ_NOW;
 }

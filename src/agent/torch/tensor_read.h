@@ -84,8 +84,10 @@ bool tensor_read_enter(struct pyapi_object **token);
 void tensor_read_leave(struct pyapi_object *token);
 
 /* Read a tensor. `*later`, if that is the result, owns a reference. No exception is left. At
- * most *bytes_left are read, which is reduced. */
-enum tensor_read_found tensor_read_numbers(struct pyapi_object *tensor, uint64_t *bytes_left,
+ * most *bytes_left are read, which is reduced. `passes`: it may be met again as the argument of
+ * another module; not a parameter's gradient, because it is remembered by a weak reference, with
+ * which torch.utils.swap_tensors would fail in the job. */
+enum tensor_read_found tensor_read_numbers(struct pyapi_object *tensor, bool passes, uint64_t *bytes_left,
                                            struct tensor_numbers *out, struct pyapi_object **later);
 
 /* The sum of squares of its finite numbers, and the number of others, for numbers in the

@@ -42,7 +42,7 @@ def modules_record(module, d, path, prefix, parent, name):
     t = type(module)
     compiled = d.get('_compiled_call_impl') is not None or types_qualname(t) == 'OptimizedModule'
     training = d.get('training')
-    return {'path': path, 'prefix': prefix, 'parent': parent, 'name': name, 'class': facts_class(t), 'id': id(module), 'own': [], 'kinds': set(),
+    return {'path': path, 'prefix': prefix, 'parent': parent, 'name': name, 'class': facts_class(t), 'id': id(module), 'ref': roots_ref(module), 'own': [], 'kinds': set(),
         'places': set(), 'compiled': compiled, 'training': training if type(training) is bool else None,
         'hooks': sum([modules_count(d, k) for k in modules_HOOKS]), 'wrapped': modules_wrapped(t),
         'known': types_inherits(type(d.get('_parameters')), dict), 'depth': 0 if parent is None else parent['depth'] + 1,
@@ -61,18 +61,18 @@ def modules_traced(module):
 def modules_traced_norms(wanted):
     norms, traced = {}, globals().get('trace_norms', {})
     for at, i in enumerate(list(traced)):
-        kept, ref = traced.get(i), wanted.get(i)
-        if kept is not None and ref is not None and kept[0]() is ref():
-            norms[i] = kept[1:]
+        kept, place = traced.get(i), wanted.get(i)
+        if kept is not None and place is not None and types_member(kept, i) is not None and types_member(place, i) is not None:
+            norms[i] = kept[3:]
         if at % 64 == 63:
             yield None
     return norms
 
 
-def modules_own(r, kind, p, wanted):
+def modules_own(r, kind, name, p, wanted):
     try:
         dtype, _, numel, size, device, _ = facts_read(p)
-        trains = kind == 'parameter' and gradients_note(wanted, p)
+        trains = kind == 'parameter' and gradients_note(wanted, p, (r['ref'], '_parameters', name))
     except Exception:
         r['known'] = False
         return
@@ -164,7 +164,7 @@ def modules_each(args):
         return r
 
     def own(r, kind, name, p):
-        modules_own(r, kind, p, wanted)
+        modules_own(r, kind, name, p, wanted)
 
     def again(module, parent):
         parent.setdefault('shared', []).append(id(module))

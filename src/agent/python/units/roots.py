@@ -329,12 +329,13 @@ def roots_members(walk, entry, module):
         entry['at'], entry['members'], entry['done'] = 0, (token, place + 1), kind is None
     walk['looked'] += len(part)
     for name, o in part if kind is not None else reversed(part):
+        name = name if type(name) is str else '?'
         if kind is not None:
             if types_inherits(type(o), roots_Base):
                 walk['own'](token, kind, name, o)
         elif o is not None and roots_kind(walk, type(o)) == roots_MODULE:
             label = '%s.%s' % (entry['label'], name)
-            roots_push(walk, o, roots_MODULE, label, None, (), 'attribute', 0)['enter'] = (token, str(name))
+            roots_push(walk, o, roots_MODULE, label, None, (), 'attribute', 0)['enter'] = (token, name)
 
 
 def roots_let_go(walk):

@@ -13,19 +13,18 @@ statistics_PIECE = 1 << 22
 
 def statistics_known(wanted):
     entry = tensors_known[(wanted >> 5) & 15].get(wanted)
-    t = entry[0]() if entry is not None else None
-    return entry[0] if t is not None and id(t) == wanted else None
+    return entry[0] if entry is not None and tensors_kept(entry[0], wanted) is not None else None
 
 
 def statistics_find(args, wanted, found):
-    def emit(t, name, kind, module, known, storage, grad):
+    def emit(t, name, kind, module, known, storage, grad, place):
         if id(t) == wanted:
-            found.append(roots_ref(t))
+            found.append(place or roots_ref(t))
             state['walk']['over'] = True
 
-    ref = statistics_known(wanted)
-    if ref is not None:
-        found.append(ref)
+    kept = statistics_known(wanted)
+    if kept is not None:
+        found.append(kept)
         return
     state = tensors_state(args, emit)
     yield from tensors_walk(state)
@@ -53,7 +52,7 @@ def statistics_each(args):
         return
     facts_refresh()
     yield from statistics_find(args, wanted, found)
-    t = found[0]() if found else None
+    t = tensors_kept(found[0], wanted) if found else None
     if t is None:
         yield 'no tensor with this id is reachable now'
         return
@@ -71,7 +70,7 @@ def statistics_each(args):
     t = None
     if view is not None:
         yield list(view)
-    answer, t = args.pop('answer', None), found[0]()
+    answer, t = args.pop('answer', None), tensors_kept(found[0], wanted)
     same = t is not None and view is not None and facts_view(t, facts_read(t)) == view
     t = None
     if answer is None or not same:
@@ -111,14 +110,14 @@ def statistics_piece(t, shape, d, step, i):
     return t.narrow(0, group * step, min(step, shape[d] - group * step)).reshape(-1)
 
 
-def statistics_device(args, ref, wanted, known):
+def statistics_device(args, kept, wanted, known):
     torch = modules['torch']
     shape = known[1]
     d, step, pieces = statistics_plan(shape)
     total, low, high, bins = [known[2], 0, 0, 0, 0, 0.0, 0.0], None, None, [0] * 20
     for turn in (0, 1):
         for i in range(pieces if known[2] else 0):
-            t = ref()
+            t = tensors_kept(kept, wanted)
             if t is None or 'stop' in args:
                 yield 'it was given back while it was read' if t is None else 'its numbers could not be read in time'
                 return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # python.tensors: the job's tensors, a row each; python.tensor_growth: the growth since an earlier
-# reading. The memory of earlier readings has only weak references to tensors, and is bounded. See
-# roots.py, facts.py.
+# reading. The memory of earlier readings is bounded. It has weak references to tensors, but not to
+# those of modules, and to none that the job may swap: types_member. See roots.py, facts.py.
 
 
 tensors_COLUMNS = ('name', 'kind', 'type', 'shape', 'dtype', 'device', 'bytes', 'module', 'storage_id', 'storage_bytes', 'shared',
@@ -34,11 +34,11 @@ def tensors_state(args, emit):
             tensors_add(state, t, label, where, state['homes'].get(state['walk']['of']))
 
     def own(token, kind, name, t):
-        full = '%s.%s' % (token['prefix'], name)
+        full, place = '%s.%s' % (token['prefix'], name), (token['ref'], '_%ss' % kind, name)
         state['walk']['names'].setdefault(id(t), full)
         if kind == 'parameter':
             state['homes'].setdefault(id(t), token['path'])
-        tensors_add(state, t, full, kind, token['path'])
+        tensors_add(state, t, full, kind, token['path'], place)
 
     state['walk'] = roots_new(args, found, met, own)
     return state
@@ -51,10 +51,10 @@ def tensors_is_seen(walk, o):
 def tensors_of_module(state, module, d, label, parent):
     up, name = parent if parent is not None else (None, label)
     path, prefix = modules_place(state['names'], label, up, name)
-    return {'path': path, 'prefix': prefix, 'wrapped': modules_wrapped(type(module))}
+    return {'path': path, 'prefix': prefix, 'wrapped': modules_wrapped(type(module)), 'ref': roots_ref(module)}
 
 
-def tensors_add(state, t, name, kind, module):
+def tensors_add(state, t, name, kind, module, place=None):
     if not roots_is_new(state['walk'], t):
         return
     try:
@@ -63,9 +63,9 @@ def tensors_add(state, t, name, kind, module):
     except Exception:
         known, storage = (None,) * 6, (None, None)
     grad = facts_gradient(t)
-    row = state['emit'](t, name, kind, module, known, storage, None if grad is False else grad is not None)
+    row = state['emit'](t, name, kind, module, known, storage, None if grad is False else grad is not None, place)
     if grad is False:
-        state['busy'].append((roots_ref(t), name, module, row))
+        state['busy'].append((place or roots_ref(t), id(t), name, module, row))
     elif grad is not None:
         tensors_add(state, grad, name + '.grad', 'gradient', module)
     if known[5] is False and type(t) is not roots_Tensor:
@@ -94,8 +94,8 @@ def tensors_wait(state):
     busy = state['busy']
     for _ in range(tensors_TRIES):
         for _ in range(len(busy)):
-            ref, name, module, row = busy[-1]
-            t = ref()
+            kept, i, name, module, row = busy[-1]
+            t = tensors_kept(kept, i)
             grad = facts_gradient(t) if t is not None else None
             if grad is False:
                 break
@@ -118,24 +118,37 @@ def tensors_wait(state):
         yield None
 
 
-def tensors_age(state, t):
+def tensors_keep(t, kind, known, place):
+    if place is not None:
+        return place
+    swapped = kind in ('parameter', 'buffer', 'gradient') or types_inherits(type(t), roots_Parameter)
+    return roots_ref(t) if not swapped and (known[5] or type(t) is roots_Tensor) else None
+
+
+def tensors_kept(kept, i):
+    t = types_member(kept, i) if type(kept) is tuple else kept()
+    return t if id(t) == i else None
+
+
+def tensors_age(state, t, kind, known, place):
     shard = tensors_known[(id(t) >> 5) & 15]
     entry = shard.get(id(t))
-    if entry is not None and entry[0]() is t:
+    if entry is not None and tensors_kept(entry[0], id(t)) is t:
         return entry[1], entry[2]
-    if len(shard) >= tensors_KNOWN // 16 and entry is None:
+    kept = tensors_keep(t, kind, known, place)
+    if kept is None or len(shard) >= tensors_KNOWN // 16 and entry is None:
         return None, None
-    try:
-        shard[id(t)] = (roots_ref(t), state['step'], state['now'])
-    except TypeError:
-        return None, None
+    shard[id(t)] = (kept, state['step'], state['now'])
     return state['step'], state['now']
 
 
 def tensors_forget(args):
     for shard in tensors_known:
-        for i in [i for i, entry in shard.items() if entry[0]() is None]:
-            del shard[i]
+        for at, i in enumerate(list(shard)):
+            if tensors_kept(shard[i][0], i) is None:
+                del shard[i]
+            if at % 64 == 63:
+                yield None
         yield None
 
 
@@ -155,11 +168,11 @@ def tensors_each(args):
     facts_refresh()
     rows, shared, more = [], {}, []
 
-    def emit(t, name, kind, module, known, storage, grad):
+    def emit(t, name, kind, module, known, storage, grad, place):
         if len(rows) >= tensors_ROWS:
             more.append(None) if not more else None
             return None
-        step, since = tensors_age(state, t)
+        step, since = tensors_age(state, t, kind, known, place)
         if storage[0] is not None:
             shared[storage[0]] = shared.get(storage[0], 0) + 1
         row = [name, kind, facts_class(type(t)), facts_shape(known[1]), known[0], known[4], known[3], module, storage[0], storage[1],
@@ -202,7 +215,7 @@ def tensors_growth_each(args):
     facts_refresh()
     groups, storages, lost = {}, set(), []
 
-    def emit(t, name, kind, module, known, storage, grad):
+    def emit(t, name, kind, module, known, storage, grad, place):
         owner = tensors_owner(name) if module is None or kind == 'optimizer' else module
         key = (facts_class(type(t)), facts_shape(known[1]), known[0], known[4], kind, owner)
         group = groups.get(key)

@@ -59,6 +59,15 @@ def types_inherits(t, base):
     return False
 
 
+def types_member(place, i):
+    # The tensor with that id, if a module still has it at its place: a weak reference to the module, the name of one of its
+    # dicts, a key. A weak reference to the tensor would make torch.utils.swap_tensors fail, by which modules are moved.
+    own = types_attributes(place[0]())
+    held = dict.get(own, place[1]) if types_inherits(type(own), dict) else None
+    t = dict.get(held, place[2]) if types_inherits(type(held), dict) else None
+    return t if id(t) == i else None
+
+
 def types_attributes(o):
     for t in types_mro(type(o)):
         d = types_dict(t).get('__dict__')
