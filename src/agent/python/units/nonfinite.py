@@ -68,12 +68,11 @@ def nonfinite_names(text):
     del trace_roots[:]
     yield None
     for ref in refs:
-        root = ref()
-        rest = [('', root)] if root is not None else []
-        root = None
+        rest = [('', ref)]
         while rest:
-            path, m = rest.pop()
-            if id(m) in seen:
+            path, ref = rest.pop()
+            m = ref()
+            if m is None or id(m) in seen:
                 continue
             seen.add(id(m))
             rest.extend([(path + '.' + k if path else k, v) for k, v in reversed(trace_children(m))])

@@ -4,8 +4,8 @@
 # The hooks themselves are C functions (module_hooks.c). Their last results for each module are kept
 # for python.modules: trace_sums, by its id: a weak reference, calls, forward and backward in ns (-1
 # none), bytes of outputs (-1 unknown), the step (-1 unknown). Gradients too, as they were when an
-# optimizer's step began: trace_norms, by the id of the parameter: a weak reference, the sum of
-# their squares, the number of non-finite numbers.
+# optimizer's step began: trace_norms, by the id of the parameter: its place (types_member), the sum
+# of their squares, the number of non-finite numbers.
 
 
 trace_Ordered = types_named('collections', 'OrderedDict')
@@ -43,17 +43,24 @@ def trace_root(ref):
 
 
 def trace_children(m):
-    children = types_attributes(m).get('_modules')
+    # Weak references, since the GIL is given up before their turn.
+    children, found = types_attributes(m).get('_modules'), []
     known = type(children) is dict or type(children) is trace_Ordered
-    return [(k, v) for k, v in children.items() if type(k) is str and v is not None] if known else []
+    for k, v in children.items() if known else ():
+        try:
+            if type(k) is str and v is not None:
+                found.append((k, trace_ref(v)))
+        except TypeError:
+            pass
+    return found
 
 
 def trace_parameters(m, norms):
     held = types_attributes(m).get('_parameters') if norms else None
     known = type(held) is dict or type(held) is trace_Ordered
-    for p in list(held.values()) if known else []:
-        if id(p) in norms:
-            trace_norms[id(p)] = (trace_ref(p),) + norms[id(p)]
+    for name, p in held.items() if known else ():
+        if type(name) is str and id(p) in norms:
+            trace_norms[id(p)] = (trace_ref(m), '_parameters', name) + norms[id(p)]
 
 
 def trace_parse(text, sums, norms):
@@ -89,18 +96,18 @@ def trace_names(text):
     yield from trace_forget()
     trace_norms.clear()
     for ref in refs:
-        root = ref()
-        rest = [('', root)] if root is not None else []
-        root = None
+        rest = [('', ref)]
         while rest:
-            path, m = rest.pop()
-            if id(m) in seen:
+            path, ref = rest.pop()
+            m = ref()
+            if m is None or id(m) in seen:
                 continue
             seen.add(id(m))
             rest.extend([(path + '.' + k if path else k, v) for k, v in reversed(trace_children(m))])
             trace_parameters(m, norms)
             sums = wanted.get(id(m))
             if sums is None or sums[1] != id(type(m)):
+                m = None
                 yield None
                 continue
             trace_sums[id(m)] = [trace_ref(m)] + sums[2:]
