@@ -8,6 +8,7 @@
 hooks_tool = None
 hooks_codes = []
 hooks_gc = None
+hooks_FRAMES = 4000
 HOOKS_NAMES = ('probing_gc', 'probing_return')
 
 
@@ -96,22 +97,34 @@ def hooks_functions(namespace, depth):
             yield from hooks_functions(types_dict(o), depth + 1)
 
 
+def hooks_running():
+    # In one piece: a frame that is kept while the GIL is given up would keep what is in it.
+    codes, left = {}, hooks_FRAMES
+    for frame in sys._current_frames().values():
+        while frame is not None and left > 0:
+            codes[id(frame.f_code)] = frame.f_code
+            frame, left = frame.f_back, left - 1
+    return list(codes.values())
+
+
 def hooks_find(names):
     names = names.split('\n')
-    for frame in list(sys._current_frames().values()):
-        while frame is not None:
-            hooks_watch(frame.f_code, names)
-            frame = frame.f_back
-        yield None
+    for at, code in enumerate(hooks_running()):
+        hooks_watch(code, names)
+        if at % 64 == 63:
+            yield None
+    yield None
     found = set(m for m in (name.rpartition('.')[0] for name in names) if m)
-    for name, module in list(modules.items()):
-        if type(module) is not types_Module or type(name) is not str:
+    for name in list(modules):
+        module = modules.get(name) if type(name) is str else None
+        if type(module) is not types_Module:
             continue
         file = module.__dict__.get('__file__')
         own = name == '__main__' or name in found or type(file) is str and '-packages' not in file and not file.startswith(sys.base_prefix)
         if own:
             for code in hooks_functions(module.__dict__, 0):
                 hooks_watch(code, names)
+            module = file = None
             yield None
     yield (len(hooks_codes),)
 
