@@ -20,6 +20,7 @@ enum alloc_python_domain { ALLOC_PYTHON_RAW = 0, ALLOC_PYTHON_MEM, ALLOC_PYTHON_
 
 static struct pyapi_allocator alloc_python_below[ALLOC_PYTHON_DOMAINS];
 static uint32_t alloc_python_in; /* atomic: bits of domains in whose chain our hook is, as far as is known */
+static uint32_t alloc_python_lost; /* atomic: the same when an interpreter had ended; another may be made */
 
 /* ---- the hooks ---- */
 
@@ -112,9 +113,13 @@ int alloc_python_insert(const struct pyapi *api, bool has_gil, char *why, size_t
     for (int i = 0; i < ALLOC_PYTHON_DOMAINS; i++) {
         struct pyapi_allocator top;
         api->PyMem_GetAllocator(i, &top);
-        bool was_in = __atomic_load_n(&alloc_python_in, __ATOMIC_RELAXED) & 1U << i;
-        if (was_in && (alloc_python_is_ours(i, &top) || alloc_python_is_called(&top)))
+        uint32_t lost = __atomic_fetch_and(&alloc_python_lost, ~(1U << i), __ATOMIC_ACQ_REL);
+        bool was_in = (__atomic_load_n(&alloc_python_in, __ATOMIC_RELAXED) | lost) & 1U << i;
+        /* put above itself the hook would call itself without end */
+        if (top.malloc == alloc_python_ours[i].malloc || (was_in && alloc_python_is_called(&top))) {
+            __atomic_fetch_or(&alloc_python_in, 1U << i, __ATOMIC_RELEASE);
             continue;
+        }
         alloc_python_below[i] = top;
         struct pyapi_allocator own = alloc_python_own(i);
         __atomic_fetch_or(&alloc_python_in, 1U << i, __ATOMIC_RELEASE);
@@ -142,4 +147,7 @@ int alloc_python_remove(const struct pyapi *api) {
 
 bool alloc_python_is_in(void) { return __atomic_load_n(&alloc_python_in, __ATOMIC_ACQUIRE) != 0; }
 
-void alloc_python_lose(void) { __atomic_store_n(&alloc_python_in, 0, __ATOMIC_RELEASE); }
+void alloc_python_lose(void) {
+    uint32_t in = __atomic_exchange_n(&alloc_python_in, 0, __ATOMIC_ACQ_REL);
+    __atomic_fetch_or(&alloc_python_lost, in, __ATOMIC_RELEASE);
+}
