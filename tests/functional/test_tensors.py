@@ -194,8 +194,8 @@ def learn():
 def move():
     model.double().load_state_dict(model.state_dict())
     model.float().load_state_dict(model.state_dict())
-learn()
 move()
+learn()
 """
 
 
