@@ -545,13 +545,16 @@ int module_hooks_insert(struct worker *w, enum module_mode mode, bool compiled, 
         snprintf(why, MODULE_HOOKS_WHY, "hooks cannot be put in safely: this Python runs without a GIL");
         return -1;
     }
+    /* what was forked while a trace of the parent went on has its hooks, maybe for another mode */
+    if (module_window_is_child() && module_hooks_remove(w, false) == 0)
+        return 0;
+    module_window_set_child(false);
     if (module_hooks_are_in())
         return 1;
     if (!module_hooks.key && module_prepare(w, mode == MODULE_MODE_NUMBERS, compiled, why) != 0)
         return -1;
     if (module_hooks_are_called(worker_pystack(w)) != 0)
         return 0;
-    module_window_set_child(false);
     module_within = module_outside = 0;
     module_set_in(true);
     if (module_put(MODULE_PRE_HOOKS, module_hooks.on_pre) &&

@@ -101,3 +101,5 @@ uint32_t module_window_generation(void) { return window_get(&window_generation);
 void module_window_begin_part(void) { __atomic_add_fetch(&window_generation, 1, __ATOMIC_ACQ_REL); }
 
 void module_window_set_child(bool is_child) { window_set(&window_child, is_child); }
+
+bool module_window_is_child(void) { return window_get(&window_child) != 0; }

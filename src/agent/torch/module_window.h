@@ -66,5 +66,6 @@ void module_window_begin_part(void);
 
 /* In the child of a fork nothing is recorded; and back. Async-signal-safe. */
 void module_window_set_child(bool is_child);
+bool module_window_is_child(void);
 
 #endif
