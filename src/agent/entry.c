@@ -19,8 +19,11 @@
 
 const char probing_version[] = PROBING_VERSION;
 
-static const struct server_parts entry_parts = {
-    .start = sampler_start, .stop = sampler_stop, .leave = probes_leave, .fill = hooks_fill};
+static const struct server_parts entry_parts = {.start = sampler_start,
+                                                .stop = sampler_stop,
+                                                .leave = probes_leave,
+                                                .stay = probes_stay,
+                                                .fill = hooks_fill};
 
 static int entry_main(struct err *e) {
     gil_usage_clear();

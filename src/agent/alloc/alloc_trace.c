@@ -557,6 +557,8 @@ void alloc_trace_lose(struct alloc_trace *t) {
 
 bool alloc_trace_is_in(void) { return alloc_python_is_in() || alloc_native_is_in(); }
 
+void alloc_trace_stay(void) { __atomic_store_n(&alloc_trace_leaving, 0, __ATOMIC_RELEASE); }
+
 int alloc_trace_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + ALLOC_TRACE_LEAVE_NS;
     __atomic_store_n(&alloc_trace_leaving, 1, __ATOMIC_RELEASE);
@@ -567,7 +569,6 @@ int alloc_trace_leave(struct worker *w, struct err *e) {
     if (!job || worker_submit(w, job, e) != 0) {
         if (job)
             job->fini(job);
-        __atomic_store_n(&alloc_trace_leaving, 0, __ATOMIC_RELEASE);
         return job ? -1 : err_set(e, ERR_FAILED, "no memory to take hooks out");
     }
     while (worker_get_end(w, job) == WORKER_PENDING && clock_mono_ns() < until + ALLOC_TRACE_LEAVE_NS) {
@@ -578,7 +579,6 @@ int alloc_trace_leave(struct worker *w, struct err *e) {
     worker_release(w, job);
     if (out)
         return 0;
-    __atomic_store_n(&alloc_trace_leaving, 0, __ATOMIC_RELEASE);
     return err_set(
         e, ERR_FAILED,
         "hooks in the job's allocators cannot be removed before the GIL is acquired: try again later");

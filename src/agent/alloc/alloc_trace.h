@@ -101,8 +101,12 @@ void alloc_trace_lose(struct alloc_trace *t);
 /* True if there are hooks in the job. Any thread. */
 bool alloc_trace_is_in(void);
 
-/* From the server's thread: take the hooks out before the agent leaves. 0, or -1 with the error. */
+/* From the server's thread: take the hooks out before the agent leaves, and put none in any more.
+ * 0, or -1 with the error. */
 int alloc_trace_leave(struct worker *w, struct err *e);
+
+/* The same: the agent does not leave after all. */
+void alloc_trace_stay(void);
 
 size_t alloc_trace_bytes(const struct alloc_trace *t);
 

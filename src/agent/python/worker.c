@@ -51,10 +51,12 @@ struct worker {
     void *arg;
     enum worker_state state;
     bool stop, left;
-    bool in_job;   /* its thread has the job's descriptors */
-    bool orphan;   /* its creator is gone */
-    bool joinable; /* there is a thread to join */
-    bool over;     /* the interpreter is ending: it is never called again */
+    uint64_t stop_ns; /* when it was asked to stop */
+    uint64_t closed;  /* how often the units were released */
+    bool in_job;      /* its thread has the job's descriptors */
+    bool orphan;      /* its creator is gone */
+    bool joinable;    /* there is a thread to join */
+    bool over;        /* the interpreter is ending: it is never called again */
     pthread_t thread;
     int64_t tid;
     struct worker_job *head; /* in the state BUSY the first one is running */
@@ -66,6 +68,7 @@ struct worker {
     struct pyapi api;
     struct helper helper;
     bool no_gil;
+    bool closes;   /* it releases the units: that wait is not shortened by `stop` */
     bool up;       /* the interpreter was initialised at the last check */
     bool collects; /* automatic garbage collection was on when it took the GIL */
 };
@@ -154,7 +157,7 @@ static bool worker_is_ending(struct worker *w, const struct pystack_gate *gate) 
 static bool worker_is_unwanted(struct worker *w, const struct worker_job *job) {
     worker_lock(w);
     bool begun = job && job->begun; /* then it must release its references */
-    bool unwanted = !begun && (w->stop || (job && job->unwanted));
+    bool unwanted = !begun && !w->closes && (w->stop || (job && job->unwanted));
     worker_unlock(w);
     return unwanted;
 }
@@ -293,7 +296,7 @@ static void worker_do(struct worker *w, struct worker_job *job) {
             snprintf(job->why, sizeof job->why, "%s", why);
             worker_lock(w);
             job->unwanted = true;
-            bool leave = !job->begun || w->over || w->stop;
+            bool leave = !job->begun || w->over || w->orphan;
             worker_unlock(w);
             if (leave)
                 return;
@@ -348,6 +351,8 @@ static void worker_on_exit(void *arg) {
 
 /* Without the lock: prepare the thread's first work. 0, or -1 with the error. */
 static int worker_open(struct worker *w, struct err *e) {
+    if (!w->in_job) /* jobs of the other one are interrupted in another way */
+        worker_interrupt.ident = (unsigned long)pthread_self();
     if (w->ps)
         return 0;
     w->ps = pystack_open(0, e);
@@ -364,7 +369,7 @@ static int worker_open(struct worker *w, struct err *e) {
         return -1;
     }
     w->finalizing = w->api.finalizing ? (uint64_t)(uintptr_t)w->api.finalizing : pystack_gate_word(w->ps);
-    if (w->in_job) /* its jobs are interrupted in another way */
+    if (w->in_job)
         return 0;
     worker_interrupt = (struct worker_interrupt){.ident = (unsigned long)pthread_self(),
                                                  .raise = w->api.PyThreadState_SetAsyncExc,
@@ -372,23 +377,25 @@ static int worker_open(struct worker *w, struct err *e) {
     return 0;
 }
 
-/* Release the units, if the GIL is available. */
+/* Release the units, if the GIL is available; otherwise they stay, and the agent with them. */
 static void worker_close(struct worker *w) {
     int state;
     char why[WORKER_WHY_MAX];
     if (!w->helper.globals || w->over)
         return;
     worker_lock(w);
-    bool stop = w->stop;
-    w->stop = false; /* the last wait is not shortened */
+    uint64_t until = w->stop_ns + WORKER_CLOSE_NS, least = clock_mono_ns() + WORKER_CLEAN_NS;
     worker_unlock(w);
-    if (worker_take(w, NULL, clock_mono_ns() + WORKER_CLOSE_NS, &state, why) == 0) {
-        uint64_t cpu = clock_self_cpu_ns();
-        helper_end(&w->helper, &w->api);
-        worker_give(w, state, cpu);
-    }
+    w->closes = true;
+    bool taken = worker_take(w, NULL, until > least ? until : least, &state, why) == 0;
+    w->closes = false;
+    if (!taken)
+        return;
+    uint64_t cpu = clock_self_cpu_ns();
+    helper_end(&w->helper, &w->api);
+    worker_give(w, state, cpu);
     worker_lock(w);
-    w->stop = stop;
+    w->closed++;
     worker_unlock(w);
 }
 
@@ -401,13 +408,9 @@ static void worker_destroy(struct worker *w) {
     free(w);
 }
 
-static void *worker_main(void *arg) {
-    struct worker *w = arg;
+/* With the lock: do jobs until it is to stop. */
+static void worker_serve(struct worker *w) {
     struct err e = {0};
-    threads_begin(w->in_job ? "probing-eval" : "probing-py");
-    pthread_setspecific(worker_key, w);
-    worker_lock(w);
-    w->tid = syscall(SYS_gettid);
     while (!w->stop) {
         struct worker_job *job = w->head;
         if (!job) {
@@ -425,15 +428,26 @@ static void *worker_main(void *arg) {
         worker_end_job(w, job, job->why[0] ? WORKER_FAILED : WORKER_DONE);
     }
     worker_fail_all(w, "the agent is leaving");
-    worker_unlock(w);
-    worker_close(w);
-    pthread_setspecific(worker_key, NULL);
-    threads_end();
+}
+
+static void *worker_main(void *arg) {
+    struct worker *w = arg;
+    threads_begin(w->in_job ? "probing-eval" : "probing-py");
+    pthread_setspecific(worker_key, w);
     worker_lock(w);
+    w->tid = syscall(SYS_gettid);
+    do {
+        worker_serve(w);
+        worker_unlock(w);
+        worker_close(w);
+        worker_lock(w);
+    } while (!w->stop); /* whoever wanted that did not wait any longer */
     w->state = WORKER_ABSENT;
     pthread_cond_broadcast(&w->changed);
     bool orphan = w->orphan;
     worker_unlock(w);
+    pthread_setspecific(worker_key, NULL);
+    threads_end();
     if (orphan)
         worker_destroy(w);
     return NULL;
@@ -552,8 +566,11 @@ static void worker_give_up(struct worker *w) {
     threads_forget(w->tid);
 }
 
-int worker_leave(struct worker *w, struct err *e) {
+/* End the thread. True if it has gone; `*kept`: but not the units, and what they have put into
+ * the job. */
+static bool worker_end_thread(struct worker *w, bool *kept) {
     worker_lock(w);
+    w->stop_ns = clock_mono_ns();
     w->stop = w->left = true;
     pthread_cond_broadcast(&w->changed);
     worker_interrupt_job(w);
@@ -562,23 +579,42 @@ int worker_leave(struct worker *w, struct err *e) {
         worker_give_up(w);
         gone = true;
     }
-    if (!gone)
+    *kept = gone && w->helper.globals && !w->over && !worker_is_abandoned(w);
+    if (!gone || *kept)
         w->stop = w->left = false;
     bool join = gone && w->joinable;
     w->joinable = w->joinable && !join;
     worker_unlock(w);
     if (join)
         pthread_join(w->thread, NULL);
-    return gone ? 0
-                : err_set(e, ERR_FAILED,
-                          "the agent's Python thread waits for the GIL or runs a repr() of the job: try "
-                          "again when it has finished");
+    return gone;
+}
+
+int worker_leave(struct worker *w, struct err *e) {
+    bool kept, gone = worker_end_thread(w, &kept);
+    return gone && !kept ? 0
+                         : err_set(e, ERR_FAILED,
+                                   "the agent's Python thread waits for the GIL or runs a repr() of the job: "
+                                   "try again when it has finished");
+}
+
+void worker_stay(struct worker *w) {
+    worker_lock(w);
+    w->stop = w->left = false;
+    worker_unlock(w);
+}
+
+uint64_t worker_closed(struct worker *w) {
+    worker_lock(w);
+    uint64_t closed = w->closed;
+    worker_unlock(w);
+    return closed;
 }
 
 void worker_free(struct worker *w) {
     if (!w)
         return;
-    bool gone = worker_leave(w, NULL) == 0;
+    bool kept, gone = worker_end_thread(w, &kept);
     worker_lock(w);
     bool touched = w->orphan; /* by a thread under finalisation, which may end at any time */
     if (!gone) {

@@ -107,9 +107,16 @@ void worker_release(struct worker *w, struct worker_job *job);
 /* The interpreter is gone: it is not called any more. */
 void worker_lose(struct worker *w);
 
-/* End the thread, and accept no more jobs. 0; -1 with the error if it cannot end now, because it
- * waits for the GIL or runs code of the job: then nothing changes. Waits for a second at most. */
+/* End the thread, release what it has in Python, and accept no more jobs. 0; -1 with the error if
+ * that is not possible now, because it waits for the GIL or runs code of the job: then it goes on.
+ * Waits for a second at most. */
 int worker_leave(struct worker *w, struct err *e);
+
+/* The agent does not leave after all: jobs are accepted again. */
+void worker_stay(struct worker *w);
+
+/* How often what it had in Python was released, hooks of units included. */
+uint64_t worker_closed(struct worker *w);
 
 /* The same, and free it. A thread that still waits for the GIL then is left alone, and ends when
  * it gets the GIL. */

@@ -126,6 +126,7 @@ struct mailbox {
     struct mailbox_reading *to_read, *read; /* for the sampler, and back for the server */
     /* Called before the agent leaves; see server.h. NULL if there is nothing to remove. */
     int (*leave)(struct worker *w, struct err *e);
+    void (*stay)(void); /* after `leave`: the agent does not leave; NULL if there is no `leave` */
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail;           /* for the server */
     size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for read-only clients */

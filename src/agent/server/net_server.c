@@ -658,6 +658,7 @@ struct server *server_new(const struct server_parts *parts, struct err *e) {
         return NULL;
     }
     s->mailbox.leave = parts->leave;
+    s->mailbox.stay = parts->stay;
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_listener(s);

@@ -283,19 +283,35 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     return peer_answer(p, &b);
 }
 
-/* The python worker goes first: the interpreter may block it, and then everything stays as it
- * is. */
+/* Everything that needs the GIL. 0, or -1 with the error. */
+static int peer_leave(const struct mailbox *m, struct err *e) {
+    if (m->worker && m->leave && m->leave(m->worker, e) != 0)
+        return -1;
+    if (m->worker && worker_leave(m->worker, e) != 0)
+        return -1;
+    return m->evaluator ? worker_leave(m->evaluator, e) : 0;
+}
+
+/* Those that had left begin again when they are needed. */
+static void peer_stay(const struct mailbox *m) {
+    if (m->stay)
+        m->stay();
+    if (m->worker)
+        worker_stay(m->worker);
+    if (m->evaluator)
+        worker_stay(m->evaluator);
+}
+
+/* The python worker goes first: the interpreter may block it, and then the agent stays. */
 static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
     if (calls_are_evaluating(p->mailbox->calls))
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "cannot remove the agent while an eval is running; try again later");
-    if (p->mailbox->worker && p->mailbox->leave && p->mailbox->leave(p->mailbox->worker, &e) != 0)
+    if (peer_leave(p->mailbox, &e) != 0) {
+        peer_stay(p->mailbox);
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
-    if (p->mailbox->worker && worker_leave(p->mailbox->worker, &e) != 0)
-        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
-    if (p->mailbox->evaluator && worker_leave(p->mailbox->evaluator, &e) != 0)
-        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
+    }
     enum peer_verdict v = peer_answer_ok(p, r->id);
     return v == PEER_OK ? PEER_EJECT : v;
 }

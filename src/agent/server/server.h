@@ -21,8 +21,10 @@ struct server_parts {
     struct sampler *(*start)(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e);
     void (*stop)(struct sampler *s);
     /* Called before the agent leaves: remove from the job what was added to it. 0, or -1 with
-     * the error; then everything stays. */
+     * the error. */
     int (*leave)(struct worker *w, struct err *e);
+    /* Called if it does not leave after all: things may be added again. */
+    void (*stay)(void);
     /* Fill the parts of a status that do not come from the mailbox. The server's thread. */
     void (*fill)(struct model_status *out);
 };

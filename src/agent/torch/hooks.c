@@ -139,6 +139,7 @@ static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const str
         return;
     }
     h->job = &j->job;
+    h->closed = worker_closed(w);
     h->arms = arms;
     h->on = h->on || arms;
     h->armed_set = h->set;
@@ -190,6 +191,11 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request 
         hooks_take(h, w);
     if (h->job)
         return;
+    if (h->on && h->closed != worker_closed(w)) { /* the agent was to leave, and has stayed */
+        h->gc = false;
+        h->armed_set = h->set - 1;
+        h->due_ns = h->every_ns = 0;
+    }
     if (strcmp(h->text, request->watch) != 0) {
         snprintf(h->text, sizeof h->text, "%s", request->watch);
         watch_parse(&h->watch, "", h->text, NULL);

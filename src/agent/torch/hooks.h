@@ -22,6 +22,7 @@ struct hooks {
     struct worker_job *job; /* the current one; NULL if none */
     bool arms;              /* it installs; otherwise it removes */
     bool on;                /* something was installed */
+    uint64_t closed;        /* how often the worker had released it before */
     bool gc;                /* collections are reported, since: */
     uint64_t gc_since_ns;
     uint32_t functions; /* functions whose returns are reported */

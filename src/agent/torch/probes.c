@@ -32,6 +32,9 @@
 #define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S)    /* and to learn the number of its step */
 
 static uint32_t probes_leaving; /* atomic: the agent is leaving; nothing is armed any more */
+/* atomic: how often it began to. What was armed then is out, even if the sampler looks only after
+ * the agent has stayed. */
+static uint32_t probes_farewells;
 
 void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training,
                  const struct alloc_trace_host *host) {
@@ -43,6 +46,7 @@ void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbo
                          .spread_pct = NAN};
     torch_profiler_init(&p->profiler, worker, training);
     alloc_trace_init(&p->alloc, worker, training->record, host);
+    p->farewells = __atomic_load_n(&probes_farewells, __ATOMIC_ACQUIRE);
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
 }
 
@@ -140,12 +144,14 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
     p->asks[p->n_asks++] = (struct probes_ask){.peer = peer, .id = ask->id, .kind = (enum lease_kind)kind};
 }
 
+static bool probes_is_leaving(void) { return __atomic_load_n(&probes_leaving, __ATOMIC_ACQUIRE) != 0; }
+
 /* Who allocates, as the configuration wants it. */
 static void probes_second_alloc(struct probes *p) {
     const struct wire_arm want = {.compiled = false};
     struct err e = {0};
     bool on = p->training->record->config.values[CONFIG_MEMORY_TRACE] != 0;
-    if (on == p->alloc_on)
+    if (on == p->alloc_on || probes_is_leaving())
         return;
     if (on && probes_arm(p, LEASE_ALLOC, LEASE_BY_CONFIG, &want, &e) != 0)
         probes_note(p, LEASE_ALLOC, e.text);
@@ -250,10 +256,12 @@ static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
 /* Make the worker install the hooks. */
 static void probes_enter(struct probes *p, enum module_mode mode, uint64_t now_ns) {
     p->hold_ns = 0;
-    if (probes_submit(p, probes_job_enter(mode, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
+    if (probes_submit(p, probes_job_enter(mode, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS))) {
         probes_go(p, PROBES_ENTERS, now_ns);
-    else
-        p->due_ns = now_ns + CLOCK_NS_PER_S;
+        return;
+    }
+    p->training->needs_backward = false;
+    p->due_ns = now_ns + CLOCK_NS_PER_S;
 }
 
 static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
@@ -415,7 +423,9 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
 
 static void probes_end_trace(struct probes *p, uint64_t now_ns) {
     bool done = module_window_get() == MODULE_WINDOW_DONE, is_search = p->kind == LEASE_NAN;
-    bool given_up = p->leases[p->kind].n == 0 || (!is_search && now_ns - p->phase_ns > PROBES_STEP_NS);
+    /* closed: by the agent that was to leave */
+    bool given_up = p->leases[p->kind].n == 0 || (!is_search && now_ns - p->phase_ns > PROBES_STEP_NS) ||
+                    module_window_get() == MODULE_WINDOW_CLOSED;
     if (is_search && !done)
         probes_nonfinite_wait(p, now_ns);
     if (!done && !given_up)
@@ -485,6 +495,7 @@ static bool probes_poll_alloc(struct probes *p, bool leaving, uint64_t now_ns) {
     if (end == ALLOC_TRACE_GOES_ON)
         return p->alloc.phase == ALLOC_TRACE_RUNS && p->n_asks && probes_answer(p, LEASE_ALLOC, NULL);
     lease_end(l);
+    p->alloc_on = p->alloc_on && !leaving; /* the configuration may arm it again if the agent stays */
     return probes_answer(p, LEASE_ALLOC, end == ALLOC_TRACE_REFUSED ? &e : NULL);
 }
 
@@ -504,9 +515,13 @@ bool probes_poll(struct probes *p) {
     uint64_t now_ns = clock_mono_ns();
     bool answered = false;
     probes_expire(p, now_ns);
-    bool leaving = __atomic_load_n(&probes_leaving, __ATOMIC_ACQUIRE) != 0;
+    uint32_t farewells = __atomic_load_n(&probes_farewells, __ATOMIC_ACQUIRE);
+    bool leaving = probes_is_leaving() || farewells != p->farewells;
+    p->farewells = farewells;
     if (p->phase == PROBES_IDLE && !leaving && now_ns >= p->due_ns && probes_wants(p, &p->kind))
         probes_begin_trace(p, now_ns);
+    else if (p->phase == PROBES_IDLE && (leaving || p->leases[LEASE_TRACE].n == 0))
+        p->training->needs_backward = false; /* a trace that waited for them has lost its lease */
     else if (p->phase == PROBES_ENTERS)
         answered = probes_end_enter(p, now_ns);
     else if (p->phase == PROBES_TRACING)
@@ -586,21 +601,24 @@ void probes_publish(const struct probes *p) {
 
 /* ---- leaving ---- */
 
+void probes_stay(void) {
+    __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+    alloc_trace_stay();
+}
+
 int probes_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + PROBES_LEAVE_NS;
     __atomic_store_n(&probes_leaving, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&probes_farewells, 1, __ATOMIC_ACQ_REL);
     module_window_close();
-    if (torch_profiler_leave(w, e) != 0 || alloc_trace_leave(w, e) != 0) {
-        __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
+    if (torch_profiler_leave(w, e) != 0 || alloc_trace_leave(w, e) != 0)
         return -1;
-    }
     if (!module_hooks_are_in())
         return 0;
     struct worker_job *job = probes_job_leave(NULL, -1, false, until);
     if (!job || worker_submit(w, job, e) != 0) {
         if (job)
             job->fini(job);
-        __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
         return job ? -1 : err_set(e, ERR_FAILED, "no memory to take hooks out");
     }
     while (worker_get_end(w, job) == WORKER_PENDING && clock_mono_ns() < until + PROBES_LEAVE_NS) {
@@ -609,9 +627,8 @@ int probes_leave(struct worker *w, struct err *e) {
     }
     bool out = worker_get_end(w, job) == WORKER_DONE;
     worker_release(w, job);
-    if (out)
-        return 0;
-    __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
-    return err_set(e, ERR_FAILED,
-                   "hooks in torch's modules cannot be removed before the GIL is acquired: try again later");
+    return out ? 0
+               : err_set(e, ERR_FAILED,
+                         "hooks in torch's modules cannot be removed before the GIL is acquired: try again "
+                         "later");
 }

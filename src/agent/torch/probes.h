@@ -69,7 +69,8 @@ struct probes {
     double spread_pct;
     char config[CONFIG_TEXT_MAX]; /* the configuration's last value */
     bool config_on;
-    bool alloc_on; /* the configuration wants allocations to be traced */
+    bool alloc_on;      /* the configuration wants allocations to be traced */
+    uint32_t farewells; /* how often the agent was to leave until now */
 };
 
 void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training,
@@ -98,8 +99,11 @@ uint64_t probes_next_ns(const struct probes *p);
 void probes_publish(const struct probes *p);
 
 /* From the server's thread: disarm everything and arm nothing any more. 0, or -1 with the error
- * if that is not possible now; then nothing changes. Waits for a second at most. */
+ * if that is not possible now. Waits for a second at most. */
 int probes_leave(struct worker *w, struct err *e);
+
+/* The same: the agent does not leave after all, and may arm what is asked for from now on. */
+void probes_stay(void);
 
 /* ---- jobs of the worker: only for probes*.c ---- */
 
