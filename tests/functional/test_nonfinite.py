@@ -3,6 +3,8 @@
 modules that raise, tensors that cannot be looked at; that nothing is left behind, and that the job's numbers are what they are."""
 
 import math
+import os
+import signal
 import time
 
 import pytest
@@ -509,3 +511,42 @@ def test_modes_of_the_job_see_nothing(trainer, job, torch_fork, data_dir):  # no
             runs.append(j.do("steps_in_modes(8)"))
     import difflib
     assert len(runs[0]) > 200 and runs[0] == runs[1], " ".join([l for l in difflib.unified_diff(runs[1], runs[0], n=1, lineterm="")][:60])
+
+
+CHILD = """
+def child():
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, json.dumps(start()).encode() + b"\\n")
+            until = time.monotonic() + 100
+            while time.monotonic() < until:
+                steps(1)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        return [pid] + json.loads(answer.readline())
+"""
+
+
+def test_a_child_that_was_forked_during_a_search(trainer):
+    """Hooks of the parent's search are in its modules too: its own agent finds what it is asked for all the same."""
+    assert trainer.do(f"exec({CHILD!r}, globals())") is None
+    with Client(trainer.start()) as client:
+        client.call("arm", {"what": "nan"})
+        wait_until(lambda: trainer.do("hooks()") > 0, timeout=60, what="the hooks to be in")
+        assert trainer.do("set_to(place='batch')") is None
+        pid, result, error, endpoint = trainer.do("child()")
+        try:
+            assert result == 0, error
+            with Client(endpoint) as other:
+                other.call("arm", {"what": "nan"})
+
+                def told():
+                    lease = lease_of(other)
+                    return lease["note"] if lease and not lease["owners"] else None
+                assert "input 0 of" in wait_until(told, timeout=60, what="the search to end")
+        finally:
+            os.kill(pid, signal.SIGKILL)

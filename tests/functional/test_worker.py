@@ -292,13 +292,13 @@ def test_without_the_gil_there_is_an_answer_in_time(each_python, ptrace, hog, pr
     # The answer does not wait until the worker has given up.
     status = wait_until(lambda: (s := probing(job.pid, "status", "--json").ok().json())["gil"]["refused"] and s, 30, "the refusal to be counted")
     assert status["gil"]["holds"] >= 1
-    # Nothing waits in the interpreter: the agent can leave, GIL or not. One that was just then let in waits for it.
+    # What it has in Python cannot be taken out without the GIL: it says so, and works on.
     ejected = probing(job.pid, "eject")
-    if ejected.status != 0:
-        assert "waits for the GIL" in ejected.stderr
+    assert ejected.status == 1 and "waits for the GIL" in ejected.stderr
     job.flags.set(8)
-    wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values())
-               or probing(job.pid, "eject").status == 0, 60, "the agent to be gone")
+    assert read_locals(probing, job.pid, "work")["thing"].startswith("<__main__.Other object at 0x")
+    wait_until(lambda: probing(job.pid, "eject").status == 0, 60, "the agent to be gone")
+    wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values()), 60, "our threads to end")
     assert job.alive() and job.output() == ""
 
 
@@ -313,6 +313,10 @@ def test_eject_while_the_worker_cannot_end(ptrace, hog, probing, wait_until):
     assert probing(job.pid, "backtrace", "--json").ok().json()["threads"][0]["frames"]
     assert probing(job.pid, "backtrace", "--locals", "--json").ok().json()["note"]
     job.flags.set(8)
+    # And what can be armed was not given up for a leaving that did not come.
+    assert read_locals(probing, job.pid, "work")["thing"].startswith("<__main__.Other object at 0x")
+    armed = probing(job.pid, "memory", "--trace", "--seconds", "1", "--json", timeout=60).ok()
+    assert "is leaving" not in armed.stdout + armed.stderr
     wait_until(lambda: probing(job.pid, "eject").status == 0, 60, "the hog to end")
     wait_until(lambda: not any(n.startswith("probing-") for n in job.thread_names().values()), 60, "our threads to end")
     assert job.alive() and job.output() == ""
