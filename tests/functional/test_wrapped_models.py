@@ -88,6 +88,8 @@ def test_numbers_of_a_distributed_tensor_are_not_gathered(torch_job):  # noqa: F
         assert rows == [] and "operations of its own" in note
         rows, note = made(client, "python.tensor_statistics", {"id": ids["spread._local_tensor"]})
         assert [(row["numel"], row["min"], row["max"]) for row in rows] == [(6, 0.0, 5.0)] and note == ""
-        made(client, "python.modules")
+        for table in ("python.modules", "python.tensor_growth", "python.memory_growth"):
+            made(client, table)
         made(client, "python.tensor_holders", {"id": ids["spread"]})
+        client.call("threads", {"locals": True})
         assert j.do("called") == []
