@@ -346,7 +346,7 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
 }
 
 /* How many bytes all tables in memory may still have. */
-static size_t archive_room(const struct archive *a) { return ARCHIVE_MAX_BYTES - a->bytes; }
+static size_t archive_bytes_left(const struct archive *a) { return ARCHIVE_MAX_BYTES - a->bytes; }
 
 /* The rows in a table that has room for them. Small tables have small chunks, in which long texts are cut: those
  * get larger ones. As archive_fill. */
@@ -354,12 +354,12 @@ static int archive_fill_all(struct archive *a, const struct archive_def *d, cons
                             size_t *bytes, uint64_t *cut) {
     size_t whole = ring_whole_text_bytes(&d->def);
     int fd = ARCHIVE_FULL;
-    while (fd == ARCHIVE_FULL && *bytes <= archive_room(a) && a->guard.operations > 0) {
+    while (fd == ARCHIVE_FULL && *bytes <= archive_bytes_left(a) && a->guard.operations > 0) {
         fd = archive_fill(a, d, t, *bytes, cut);
         if (fd == ARCHIVE_FULL)
             *bytes *= 2;
     }
-    if (fd < 0 || *cut == 0 || *bytes >= whole || whole > archive_room(a) || a->guard.operations == 0)
+    if (fd < 0 || *cut == 0 || *bytes >= whole || whole > archive_bytes_left(a) || a->guard.operations == 0)
         return fd;
     uint64_t less = 0;
     int better = archive_fill(a, d, t, whole, &less);

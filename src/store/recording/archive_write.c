@@ -37,12 +37,12 @@ struct archive_table {
     char name[RING_MAX_NAME * 2];
     size_t n_columns;           /* with which it was made */
     struct archive_mark *marks; /* per source */
-    uint64_t *next; /* per source: number of the first unwritten row; UINT64_MAX: it has no more */
+    uint64_t *next; /* per source: number of the first unwritten row; UINT64_MAX: there is no later one */
     size_t n_marks;
 };
 
 /* When a target's tables were made: after a change of their size, or by a new agent, once more. Numbers of rows,
- * stacks and frames begin anew with each. */
+ * stacks and frames begin again with each. */
 struct archive_origin {
     double made_at[ARCHIVE_MAKINGS];
     size_t n;
@@ -246,7 +246,7 @@ static size_t archive_find_making(struct archive_origin *o, double made_at) {
     return o->n++;
 }
 
-/* Note the sources of a table as they are now: a file that was made anew is read from its first row. 0, or -1. */
+/* Note the sources of a table as they are now: a file that was made again is read from its first row. 0, or -1. */
 static int archive_begin_table(struct archive_writer *w, struct sql *s, struct archive_table *t,
                                const struct sql_table_info *info, struct err *e) {
     if (archive_grow_marks(t, info->n_sources) != 0)
@@ -266,10 +266,10 @@ static int archive_begin_table(struct archive_writer *w, struct sql *s, struct a
         bool more = making < ARCHIVE_MAKINGS;
         if (!more)
             archive_note_once(w->missing,
-                              "tables were made anew too often: later rows are not in the recording");
+                              "tables were made again too often: later rows are not in the recording");
         else if (m->is_seen)
             archive_note_once(w->missing,
-                              "tables were made anew, with another size or by another agent: rows of "
+                              "tables were made again, with another size or by another agent: rows of "
                               "the moment before may be missing");
         m->is_seen = true;
         m->making = making;
@@ -427,7 +427,7 @@ static int archive_add_part(struct archive_writer *w, struct sql *s, const struc
 
 /* A table that is made when it is read may be unavailable: then the rest is kept, and a note says so. One target
  * after the other, because one that has ended would cost all others their rows. */
-static int archive_add_made(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
+static int archive_add_live(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
                             struct archive_table *t, const char *text, struct err *e) {
     int rc = 0;
     for (size_t i = 0; rc == 0 && !info->key && i < info->n_sources; i++) {
@@ -456,7 +456,7 @@ static int archive_add_table(struct archive_writer *w, struct sql *s, const stru
     sqlite3_str_appendf(q, " FROM %s", info->name);
     char *text = sqlite3_str_finish(q);
     int rc = !text                         ? err_set(e, ERR_FAILED, "out of memory")
-             : info->cost == RING_COST_NOW ? archive_add_made(w, s, info, t, text, e)
+             : info->cost == RING_COST_NOW ? archive_add_live(w, s, info, t, text, e)
                                            : archive_add_part(w, s, info, t, text, -1, e);
     sqlite3_free(text);
     return rc;
