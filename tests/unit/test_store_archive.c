@@ -208,7 +208,7 @@ static void old_times_are_added_as_well(void **state) {
     }
 }
 
-/* ---- tables that are made anew ---- */
+/* ---- tables that are made again ---- */
 
 /* Another agent of the process: its stack 1 is another one, and its first row is row 0. */
 static void make_anew(struct job *j, int64_t samples, const char *func) {
@@ -255,7 +255,7 @@ static void tables_that_are_made_anew_lose_nothing(void **state) {
         for (int again = 0; again < 2; again++)
             assert_int_equal(archive_append(w, s, false, &e), 0);
     }
-    assert_non_null(strstr(archive_missing(w), "made anew"));
+    assert_non_null(strstr(archive_missing(w), "made again"));
     assert_int_equal(archive_finish(w, &e), 0);
     sql_close(s);
     assert_int_equal(ask("SELECT count(*) FROM python_samples"), 27);
