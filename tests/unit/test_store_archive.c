@@ -211,7 +211,7 @@ static void old_times_are_added_as_well(void **state) {
 /* ---- tables that are made again ---- */
 
 /* Another agent of the process: its stack 1 is another one, and its first row is row 0. */
-static void make_anew(struct job *j, int64_t samples, const char *func) {
+static void make_again(struct job *j, int64_t samples, const char *func) {
     struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024),
                 *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024),
                 *rows = job_sample_table(j, (size_t)samples);
@@ -234,7 +234,7 @@ static void make_anew(struct job *j, int64_t samples, const char *func) {
     ring_close(rows);
 }
 
-static void tables_that_are_made_anew_lose_nothing(void **state) {
+static void tables_that_are_made_again_lose_nothing(void **state) {
     (void)state;
     struct err e = {.text = ""};
     struct job j;
@@ -250,7 +250,7 @@ static void tables_that_are_made_anew_lose_nothing(void **state) {
     static const char *const funcs[] = {"second", "third"};
     for (int i = 0; i < 2; i++) {
         j.made_at = T0 + 50 * (i + 1);
-        make_anew(&j, 3 + i, funcs[i]);
+        make_again(&j, 3 + i, funcs[i]);
         assert_int_equal(sql_refresh(s, &e), 0);
         for (int again = 0; again < 2; again++)
             assert_int_equal(archive_append(w, s, false, &e), 0);
@@ -560,7 +560,7 @@ int main(void) {
         cmocka_unit_test(it_is_an_ordinary_database),
         cmocka_unit_test(what_comes_later_is_added_once),
         cmocka_unit_test(old_times_are_added_as_well),
-        cmocka_unit_test(tables_that_are_made_anew_lose_nothing),
+        cmocka_unit_test(tables_that_are_made_again_lose_nothing),
         cmocka_unit_test(one_that_has_ended_costs_no_other_its_state),
         cmocka_unit_test(a_past_that_is_made_is_added_once),
         cmocka_unit_test(no_stack_is_missing_of_a_job_that_goes_on),

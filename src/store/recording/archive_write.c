@@ -37,7 +37,7 @@ struct archive_table {
     char name[RING_MAX_NAME * 2];
     size_t n_columns;           /* with which it was made */
     struct archive_mark *marks; /* per source */
-    uint64_t *next; /* per source: number of the first unwritten row; UINT64_MAX: there is no later one */
+    uint64_t *next; /* per source: number of the first unwritten row; UINT64_MAX: no row is wanted */
     size_t n_marks;
 };
 

@@ -241,7 +241,7 @@ static void sql_learn(struct sql_target_state *target, const struct ring_info *i
 }
 
 /* True for a table whose rows the client makes itself: a process has no files of it. */
-static bool sql_is_client_table(const char *full, const struct ring_table_def *known) {
+static bool sql_is_live(const char *full, const struct ring_table_def *known) {
     return known ? known - RING_TABLES >= RING_TABLE_KEPT : strncasecmp(full, "cluster.", 8) == 0;
 }
 
@@ -249,7 +249,7 @@ static void sql_use_file(struct sql *s, struct sql_target_state *target, struct 
                          ino_t inode) {
     const struct ring_info *info = ring_reader_info(reader);
     const struct ring_table_def *known = ring_table_find(info->name);
-    bool refused = !target->is_recorded && sql_is_client_table(info->name, known);
+    bool refused = !target->is_recorded && sql_is_live(info->name, known);
     struct sql_table *t = refused ? NULL
                           : known ? sql_table_of_def(s, known)
                                   : sql_table_make(s, info->name, info->alias[0] ? info->alias : NULL,

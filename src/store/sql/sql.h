@@ -167,7 +167,7 @@ struct sql_table_info {
 struct sql_source_info {
     size_t target;
     bool has_file;  /* else they are made when they are read */
-    double made_at; /* the file, seconds since the epoch: another one begins to count again */
+    double made_at; /* the file, seconds since the epoch: another one counts from 0 again */
 };
 
 #define SQL_ROW_BITS 48 /* of a rowid: the row's number within its source; above it the source's */
