@@ -25,7 +25,8 @@
 #define SAFE_POINT_PAUSE_NS 2000000L
 #define SAFE_POINT_PAUSE_MAX_NS 20000000L
 #define SAFE_POINT_RANK_RUNNING 100
-#define SAFE_POINT_RANK_PARENT 10 /* after others of their kind: see safe_point_calls */
+#define SAFE_POINT_RANK_PARTIAL 200 /* after all others, and only where there is nothing else */
+#define SAFE_POINT_RANK_PARENT 10   /* after others of their kind: see safe_point_calls */
 
 /* Why a thread was refused; the first ones are places in the code. */
 enum safe_point_refusal {
@@ -38,6 +39,7 @@ enum safe_point_refusal {
     SAFE_POINT_WRONG_CALL,
     SAFE_POINT_NOT_TRACEABLE,
     SAFE_POINT_FILTERED,
+    SAFE_POINT_PARTIAL,
     SAFE_POINT_REFUSALS
 };
 
@@ -58,6 +60,7 @@ static const char *const safe_point_refusal_text[SAFE_POINT_REFUSALS] = {
     [SAFE_POINT_NO_STATE] = "not readable",
     [SAFE_POINT_WRONG_CALL] = "in a call that must not be interrupted",
     [SAFE_POINT_NOT_TRACEABLE] = "not traceable",
+    [SAFE_POINT_PARTIAL] = "in a call that may be partly done",
     [SAFE_POINT_FILTERED] = "under a seccomp filter that would kill it for what the agent does",
 };
 
@@ -89,7 +92,8 @@ struct safe_point_call {
     const char *name;
 };
 
-/* 0: the kernel restarts it without a trace. 1: restarted with the rest of its time. 2: we
+/* 0: the kernel restarts it without a trace, unless a part of it may be done
+ * (syscall_restart_is_partial). 1: restarted with the rest of its time. 2: we
  * repeat it (syscall_restart_rewind), and its time starts again. From SAFE_POINT_RANK_PARENT on,
  * a parent's: a child may end during our stop. Its SIGCHLD, which the kernel drops where it is
  * ignored, is kept for a traced parent: it wakes another thread, whose call may end with EINTR. */
@@ -178,7 +182,8 @@ static int safe_point_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
     *nr = sc.nr;
     if (sc.nr == SYS_read || sc.nr == SYS_write)
         safe_point_read_file(pid, (int)sc.args[0], file, sizeof file);
-    return safe_point_rank_call(sc.nr, file);
+    int rank = safe_point_rank_call(sc.nr, file);
+    return rank >= 0 && syscall_restart_is_partial(pid, &sc) ? SAFE_POINT_RANK_PARTIAL : rank;
 }
 
 static int safe_point_cmp(const void *a, const void *b) {
@@ -202,6 +207,10 @@ static size_t safe_point_list(struct safe_point *m, struct safe_point_candidate 
             c.rank = safe_point_rank_sleeper(pid, tids[i], &c.nr);
             if (c.rank < 0) {
                 safe_point_refuse(m, SAFE_POINT_WRONG_CALL);
+                continue;
+            }
+            if (c.rank == SAFE_POINT_RANK_PARTIAL && m->limit == TARGET_PLAIN) {
+                safe_point_refuse(m, SAFE_POINT_PARTIAL);
                 continue;
             }
         } else if (st.state == 'D') {
@@ -453,9 +462,7 @@ static const struct safe_point_strategy {
 
 #define SAFE_POINT_STRATEGIES (sizeof safe_point_strategies / sizeof safe_point_strategies[0])
 
-static size_t safe_point_strategy_of(const struct safe_point_candidate *c) {
-    return c->rank >= SAFE_POINT_RANK_RUNNING ? 1 : 0;
-}
+static size_t safe_point_strategy_of(const struct safe_point_candidate *c) { return c->nr < 0 ? 1 : 0; }
 
 static int safe_point_describe(const struct safe_point_candidate *c, enum target_place seen,
                                struct safe_point_found *found) {
@@ -463,7 +470,7 @@ static int safe_point_describe(const struct safe_point_candidate *c, enum target
     size_t cap = sizeof found->how;
     found->way = safe_point_strategies[safe_point_strategy_of(c)].way;
     safe_point_call_name(name, sizeof name, c->nr);
-    if (c->nr >= 0 && c->rank < SAFE_POINT_RANK_RUNNING)
+    if (c->nr >= 0)
         snprintf(how, cap, "asleep in %s", name);
     else
         snprintf(how, cap, "running");
@@ -490,13 +497,14 @@ static int safe_point_round(struct safe_point *m, struct thread *out, struct saf
     return 1;
 }
 
-/* A thread that cannot be unwound to its end, or holds a stream's lock (a prompt does,
- * indefinitely), is taken only if there is nothing else, or after a quarter of the time. */
+/* A thread that cannot be unwound to its end, holds a stream's lock (a prompt does, indefinitely), or is in
+ * a call that may be partly done, is taken only if there is nothing else, or after a quarter of the time. */
 static enum target_place safe_point_limit(const struct safe_point *m, unsigned round, uint64_t start,
                                           uint64_t deadline) {
     unsigned hard = 0;
     for (unsigned i = 0; i < SAFE_POINT_REFUSALS; i++)
-        if (i != TARGET_UNKNOWN_CODE && i != TARGET_STDIO && i != SAFE_POINT_WRONG_CALL)
+        if (i != TARGET_UNKNOWN_CODE && i != TARGET_STDIO && i != SAFE_POINT_WRONG_CALL &&
+            i != SAFE_POINT_PARTIAL)
             hard += m->refusals[i];
     if (round >= 2 && (hard == 0 || clock_mono_ns() > start + (deadline - start) / 4))
         return TARGET_STDIO;

@@ -37,7 +37,8 @@ void stop_init(struct stop *s, pid_t pid);
 int stop_check(pid_t pid, struct err *e);
 
 /* Stop thread `tid`, in our numbering. 0: it is stopped until stop_release, which must follow
- * within milliseconds. -1: it could not be stopped in time, and runs. */
+ * within milliseconds. -1: it could not be stopped in time, and runs, or it sleeps in a call that would end
+ * there with a part of its work done. */
 int stop_thread(struct stop *s, pid_t tid);
 
 /* Release it. Returns how long it was stopped, in nanoseconds. */

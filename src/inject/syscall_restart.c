@@ -3,10 +3,16 @@
 #include "inject/syscall_restart.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SYSCALL_RESTART_ERESTARTSYS 512
 #define SYSCALL_RESTART_ERESTARTNOINTR 513
@@ -38,6 +44,48 @@ static bool syscall_restart_sees_eintr(long nr) {
     case SYS_semtimedop:
     case SYS_io_getevents:
         return true;
+    default:
+        return false;
+    }
+}
+
+/* A write of up to PIPE_BUF bytes to a pipe is all or nothing (pipe(7)), and one to an eventfd or the like. */
+static bool syscall_restart_is_whole_write(pid_t pid, const struct procfs_syscall *call) {
+    char path[64], link[64];
+    struct statx st;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)call->args[0]);
+    ssize_t n = readlink(path, link, sizeof link - 1);
+    if (n <= 0)
+        return false;
+    link[n] = '\0';
+    if (strncmp(link, "anon_inode:", 11) == 0)
+        return true;
+    bool is_pipe = strncmp(link, "pipe:", 5) == 0 ||
+                   (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISFIFO(st.stx_mode));
+    return is_pipe && call->args[2] <= PIPE_BUF;
+}
+
+bool syscall_restart_is_partial(pid_t pid, const struct procfs_syscall *call) {
+    switch (call->nr) {
+    case SYS_write:
+        return !syscall_restart_is_whole_write(pid, call);
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_vmsplice:
+    case SYS_copy_file_range:
+    case SYS_recvmmsg:
+        return true;
+    case SYS_recvfrom:
+        return call->args[3] & MSG_WAITALL;
+    case SYS_recvmsg:
+        return call->args[2] & MSG_WAITALL;
     default:
         return false;
     }

@@ -23,6 +23,11 @@
  * 1). The kernel drops ignored signals when they are sent, but keeps them for a traced thread. */
 uint64_t syscall_restart_wanted_signals(const struct procfs_status *st);
 
+/* True if a stop may end the call with a part of its work done: once it has copied something, the kernel
+ * reports so much as its result rather than begin again. Nothing repairs that, and not every caller goes on
+ * with the rest. Of a call that may have copied nothing so far, too, which /proc does not show. */
+bool syscall_restart_is_partial(pid_t pid, const struct procfs_syscall *call);
+
 /* For a call that ended with EINTR though no signal came: set the registers so that it is
  * repeated; its time starts again. False if there is nothing to do. See
  * docs/dev/design/inject.md. */

@@ -49,6 +49,39 @@ def test_every_python(job, inject, agent, each_python):
     running.goes_on()
 
 
+# The result of a write that waits for a reader, beside a thread that sleeps or one that is busy.
+BEGUN = """
+import fcntl, os, sys, termios, threading, time
+reader, writer = os.pipe()
+
+def drains():
+    while not int.from_bytes(fcntl.ioctl(reader, termios.FIONREAD, b"...."), "little"):
+        time.sleep(0.01)
+    time.sleep(0.05)
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    while not os.path.exists(sys.argv[1]):
+        {beside}
+    left = 1000000
+    while left:
+        left -= len(os.read(reader, left))
+
+threading.Thread(target=drains, daemon=True).start()
+print(os.write(writer, b"x" * 1000000), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("beside", ["time.sleep(0.05)", "sum(range(1000))"], ids=["asleep", "busy"])
+def test_a_begun_write(target, probing, ptrace, tmp_path, beside):
+    """It would end with what it has written: another thread is borrowed, and --block stops others only."""
+    running = target(BEGUN.format(beside=beside), tmp_path / "enough")
+    probing(str(running.pid), "dump", "--native", "--block", "--no-inject").ok()
+    probing(str(running.pid), "inject").ok()
+    (tmp_path / "enough").touch()
+    running.process.wait(timeout=30)
+    assert running.output().strip() == "1000000"
+
+
 def is_asleep(target):
     """In one and the same call, now and a little later."""
     def look():

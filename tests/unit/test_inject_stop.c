@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -180,6 +181,41 @@ static void check_waiting_call_goes_on(void **state) {
     (void)close(wake_pipe[1]);
 }
 
+#define MANY_BYTES 1000000
+
+static char many[MANY_BYTES];
+
+static void write_many(void) {
+    shared->ready = true;
+    shared->result = (int)write(wake_pipe[1], many, sizeof many);
+}
+
+/* A write that has begun would end there with what it has written. */
+static void check_a_begun_write_is_not_cut(void **state) {
+    (void)state;
+    struct stop s;
+    int left = MANY_BYTES, begun = 0;
+    assert_int_equal(pipe(wake_pipe), 0);
+    pid_t pid = child_that(write_many);
+    uint64_t end = clock_mono_ns() + LONGEST_NS;
+    while ((ioctl(wake_pipe[0], FIONREAD, &begun) != 0 || begun == 0 || state_of(pid) != 'S') &&
+           clock_mono_ns() < end)
+        nap();
+    stop_init(&s, pid);
+    assert_int_equal(stop_thread(&s, pid), -1);
+    assert_int_equal(s.refused, 1);
+    (void)close(wake_pipe[1]); /* ends, too, if the child has written less and is gone */
+    while (left > 0) {
+        ssize_t n = read(wake_pipe[0], many, sizeof many);
+        if (n <= 0)
+            break;
+        left -= (int)n;
+    }
+    assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+    assert_int_equal(shared->result, MANY_BYTES);
+    (void)close(wake_pipe[0]);
+}
+
 static int late_pipe[2];
 
 /* The parent of a vfork waits in a way that nothing but a fatal signal interrupts. */
@@ -317,6 +353,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(check_stands_still, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_signals_arrive, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_waiting_call_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(check_a_begun_write_is_not_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_late_one_is_let_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_dies_while_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(check_waits_for_ours, set_up, tear_down),

@@ -2,12 +2,16 @@
 /* How an interrupted call goes on through a signal frame: as the kernel would do it, x86 goes back over the two bytes of the
  * syscall instruction. And when a thread is on its way through the frames, when back already. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,10 +146,37 @@ static void test_wanted_signals(void **state) {
     assert_int_equal(syscall_restart_wanted_signals(&st), bit(SIGTSTP) | bit(SIGTERM));
 }
 
+static struct procfs_syscall call_of(long nr, uint64_t fd, uint64_t second, uint64_t third, uint64_t fourth) {
+    return (struct procfs_syscall){.nr = nr, .args = {fd, second, third, fourth}};
+}
+
+static bool is_partial(struct procfs_syscall c) { return syscall_restart_is_partial(getpid(), &c); }
+
+static void test_calls_that_may_be_partly_done(void **state) {
+    int fds[2], event = eventfd(0, 0);
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    uint64_t to = (uint64_t)fds[1];
+    assert_true(is_partial(call_of(SYS_write, to, 0, PIPE_BUF + 1, 0)));
+    assert_false(is_partial(call_of(SYS_write, to, 0, PIPE_BUF, 0))); /* all or nothing */
+    assert_false(is_partial(call_of(SYS_write, (uint64_t)event, 0, 8, 0)));
+    assert_true(is_partial(call_of(SYS_write, 9999, 0, 1, 0))); /* of what kind is not known */
+    assert_true(is_partial(call_of(SYS_sendto, 0, 0, 1, 0)));
+    assert_true(is_partial(call_of(SYS_recvfrom, 0, 0, 1, MSG_WAITALL)));
+    assert_false(is_partial(call_of(SYS_recvfrom, 0, 0, 1, 0)));
+    assert_true(is_partial(call_of(SYS_recvmsg, 0, 0, MSG_WAITALL, 0)));
+    assert_false(is_partial(call_of(SYS_read, (uint64_t)fds[0], 0, 1 << 20, 0)));
+    assert_false(is_partial(call_of(SYS_futex, 0, 0, 0, 0)));
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    (void)close(event);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wanted_signals),
         cmocka_unit_test(test_calls_are_made_again),
+        cmocka_unit_test(test_calls_that_may_be_partly_done),
         cmocka_unit_test(test_what_has_ended_is_not_made_again),
         cmocka_unit_test(test_a_second_interruption),
         cmocka_unit_test(test_the_time_that_is_left),
