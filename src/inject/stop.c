@@ -109,7 +109,7 @@ static int stop_wait(struct thread *t, uint64_t wait_ns) {
 }
 
 /* True if it sleeps in a call that a stop may end with a part of its work done. */
-static bool stop_would_cut(pid_t pid, pid_t tid) {
+static bool stop_ends_partly(pid_t pid, pid_t tid) {
     struct procfs_syscall call;
     return procfs_read_syscall(pid, tid, &call) == 0 && syscall_restart_is_partial(pid, &call);
 }
@@ -118,7 +118,7 @@ int stop_thread(struct stop *s, pid_t tid) {
     struct thread *t = &s->thread;
     stop_tend(s);
     *t = (struct thread){.pid = s->pid, .tid = tid};
-    if (s->n_late == STOP_MAX_LATE || stop_would_cut(s->pid, tid) || thread_seize(t, NULL) != 0) {
+    if (s->n_late == STOP_MAX_LATE || stop_ends_partly(s->pid, tid) || thread_seize(t, NULL) != 0) {
         s->refused++;
         return -1;
     }
