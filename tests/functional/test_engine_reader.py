@@ -45,8 +45,9 @@ class Between(Answers):
                 status, body = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, body = error.code, error.read()
-        if "%60python_steps%60" in self.path:
-            self.steps.append(tuple(map(float, re.search(r"ts > ([0-9.]+) AND ts <= ([0-9.]+)", urllib.parse.unquote_plus(self.path)).groups())))
+        part = re.search(r"`python_steps`.*ts > ([0-9.]+) AND ts <= ([0-9.]+)", urllib.parse.unquote_plus(self.path), re.S)
+        if part:
+            self.steps.append(tuple(map(float, part.groups())))
             if self.way == "second" and len(self.steps) == 2:
                 return self.answer(FAULT, 500)
         if not any(f"%60{table}%60" in self.path for table in ("ranks", "python_steps", "states")):

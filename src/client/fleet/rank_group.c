@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -56,19 +55,20 @@ static void rank_group_put_text(char *to, size_t size, const struct wire_value *
 /* Shortened, never cut: half a list is another group. */
 static void rank_group_put_ranks(struct rank_group *g, const struct wire_value *v) {
     struct rank_set set = {.n = 0};
-    struct strbuf steps;
     struct err ignored;
-    char *text = v->len ? strndup(v->s, v->len) : NULL;
+    struct strbuf text, steps;
+    strbuf_init(&text, 0);
     strbuf_init(&steps, 0);
-    if (text && rank_set_parse(&set, text, &ignored) == 0)
+    strbuf_add(&text, v->s, v->len);
+    if (!text.failed && rank_set_parse(&set, strbuf_str(&text), &ignored) == 0)
         rank_set_put_steps(&set, &steps);
     if (steps.len && steps.len < sizeof g->ranks)
         memcpy(g->ranks, strbuf_str(&steps), steps.len + 1);
     else if (v->len)
         snprintf(g->ranks, sizeof g->ranks, "?%016" PRIx64, hash_fnv(HASH_FNV_START, v->s, v->len));
     strbuf_fini(&steps);
+    strbuf_fini(&text);
     rank_set_fini(&set);
-    free(text);
 }
 
 static void rank_group_put(struct rank_group *g, size_t column, const struct wire_value *v) {
