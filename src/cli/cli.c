@@ -145,12 +145,6 @@ int cli_export(const struct export_format *f, struct export_request *request, st
     return rc;
 }
 
-int cli_check_format(const struct cli_options *o, const char *format, struct err *e) {
-    if (!o->json || !format || strcmp(format, "json") == 0)
-        return 0;
-    return err_set(e, ERR_USAGE, "--json and --format %s: give one", format);
-}
-
 void cli_note_database(struct database *d) {
     char clean[1024];
     if (!database_note(d)[0])

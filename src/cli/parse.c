@@ -130,6 +130,12 @@ static void parse_merge_reach(struct fleet_reach_options *o, const struct fleet_
     o->push |= other->push;
 }
 
+int cli_check_format(const struct cli_options *o, const char *format, struct err *e) {
+    if (!o->json || !format || strcmp(format, "json") == 0)
+        return 0;
+    return err_set(e, ERR_USAGE, "--json and --format %s: give one", format);
+}
+
 /* Hosts are where the ranks of a job are: a process that is named by its number is here, and would be
  * taken for one there. 0, or -1 with the error. */
 static int parse_check_hosts(const struct cli_line *line, struct err *e) {
