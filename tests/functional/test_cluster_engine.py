@@ -407,6 +407,9 @@ def test_one_job_by_links_and_by_the_server(job, probing, engine, relay, wait_un
 
     def verdict(*target):
         done = probing("cluster", "verdict", *target, "--json", timeout=60)
+        if done.status == 3 and target == (url,):  # the newest rows are older than 5 s: on a busy machine the relay is late
+            assert "no process of these hosts is a rank" in done.stderr, done
+            return None
         assert done.status in (0, 1), done
         return done.json()
 
@@ -415,7 +418,7 @@ def test_one_job_by_links_and_by_the_server(job, probing, engine, relay, wait_un
 
         def judged():
             found[:] = [verdict(*target)]
-            return found[0]["verdicts"][0]["code"] == "HUNG" and not found[0]["verdicts"][0]["by_stacks"]
+            return found[0] and found[0]["verdicts"][0]["code"] == "HUNG" and not found[0]["verdicts"][0]["by_stacks"]
         wait_until(judged, timeout=90, what=f"HUNG of {target}: {found}", interval=0.1)
         return found[0]
 
