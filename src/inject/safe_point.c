@@ -2,12 +2,10 @@
 /* safe_point: see safe_point.h. */
 #include "inject/safe_point.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -157,19 +155,6 @@ static void safe_point_refuse(struct safe_point *m, unsigned why) {
         m->refusals[why]++;
 }
 
-/* What kind of descriptor a call waits for, as /proc shows it; "" for a named pipe, which waits
- * like an unnamed one. The file system is not asked, because it may hang. */
-static void safe_point_read_file(pid_t pid, int fd, char *file, size_t cap) {
-    char link[64];
-    struct statx st;
-    snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, fd);
-    ssize_t n = readlink(link, file, cap - 1);
-    file[n > 0 ? n : 0] = '\0';
-    if (file[0] == '/' && statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
-        S_ISFIFO(st.stx_mode))
-        file[0] = '\0';
-}
-
 static int safe_point_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
     struct procfs_syscall sc;
     char file[128] = "";
@@ -180,8 +165,10 @@ static int safe_point_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
     if (rc > 0)
         return SAFE_POINT_RANK_RUNNING;
     *nr = sc.nr;
-    if (sc.nr == SYS_read || sc.nr == SYS_write)
-        safe_point_read_file(pid, (int)sc.args[0], file, sizeof file);
+    /* a named pipe waits like an unnamed one */
+    if ((sc.nr == SYS_read || sc.nr == SYS_write) &&
+        syscall_restart_read_file(pid, (int)sc.args[0], file, sizeof file))
+        file[0] = '\0';
     int rank = safe_point_rank_call(sc.nr, file);
     return rank >= 0 && syscall_restart_is_partial(pid, &sc) ? SAFE_POINT_RANK_PARTIAL : rank;
 }

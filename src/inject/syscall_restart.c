@@ -49,20 +49,22 @@ static bool syscall_restart_sees_eintr(long nr) {
     }
 }
 
+bool syscall_restart_read_file(pid_t pid, int fd, char *file, size_t cap) {
+    char link[64];
+    struct statx st;
+    snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, fd);
+    ssize_t n = readlink(link, file, cap - 1);
+    file[n > 0 ? n : 0] = '\0';
+    return strncmp(file, "pipe:", 5) == 0 ||
+           (file[0] == '/' && statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
+            S_ISFIFO(st.stx_mode));
+}
+
 /* A write of up to PIPE_BUF bytes to a pipe is all or nothing (pipe(7)), and one to an eventfd or the like. */
 static bool syscall_restart_is_whole_write(pid_t pid, const struct procfs_syscall *call) {
-    char path[64], link[64];
-    struct statx st;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)call->args[0]);
-    ssize_t n = readlink(path, link, sizeof link - 1);
-    if (n <= 0)
-        return false;
-    link[n] = '\0';
-    if (strncmp(link, "anon_inode:", 11) == 0)
-        return true;
-    bool is_pipe = strncmp(link, "pipe:", 5) == 0 ||
-                   (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISFIFO(st.stx_mode));
-    return is_pipe && call->args[2] <= PIPE_BUF;
+    char file[64];
+    bool is_pipe = syscall_restart_read_file(pid, (int)call->args[0], file, sizeof file);
+    return strncmp(file, "anon_inode:", 11) == 0 || (is_pipe && call->args[2] <= PIPE_BUF);
 }
 
 bool syscall_restart_is_partial(pid_t pid, const struct procfs_syscall *call) {

@@ -23,6 +23,10 @@
  * 1). The kernel drops ignored signals when they are sent, but keeps them for a traced thread. */
 uint64_t syscall_restart_wanted_signals(const struct procfs_status *st);
 
+/* What a descriptor of the process is, as /proc shows it; "" unknown. The file system is not asked, because
+ * it may hang. True if it is a pipe, named or not. */
+bool syscall_restart_read_file(pid_t pid, int fd, char *file, size_t cap);
+
 /* True if a stop may end the call with a part of its work done: once it has copied something, the kernel
  * reports so much as its result rather than begin again. Nothing repairs that, and not every caller goes on
  * with the rest. Of a call that may have copied nothing so far, too, which /proc does not show. */

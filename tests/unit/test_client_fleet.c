@@ -214,6 +214,8 @@ static enum {
     PARTS,  /* the counters of groups, a few at a time */
     STARTS, /* its ranks again: other processes are in the second reading */
     LOSES,  /* its job, after the first round; see lost */
+    LEAVES, /* answers nothing after the first reading */
+    GREEDY, /* as STARTS; says that many ranks are missing, and claims that of another host */
 } mode;
 
 static long round_ns = 1000000;
@@ -331,10 +333,16 @@ static void answer_states(int out, uint32_t id) {
     static const int64_t of[][2] = {{0, 11}, {-1, 12}, {1LL << 30, 13}, {1, 0}, {1, 1LL << 40}};
     static int64_t times;
     struct report_state rows[5];
+    if (mode == LEAVES && times++)
+        return;
     for (size_t i = 0; i < 5; i++) {
         report_clear(&REPORT_TABLE_STATE, &rows[i]);
-        rows[i].rank = of[i][0];
-        rows[i].pid = of[i][1] + (mode == STARTS && times && i == 0 ? 100 : 0);
+        rows[i].rank = of[i][0] + (mode == LEAVES && i == 0 ? first_rank : 0);
+        rows[i].pid = of[i][1] + ((mode == STARTS || mode == GREEDY) && times && i == 0 ? 100 : 0);
+        if (mode == GREEDY && i == 3) {
+            rows[i].rank = 4;
+            rows[i].pid = 666;
+        }
         rows[i].state = "\x1b";
         rows[i].wchan = "\x1b[2J";
         rows[i].leaf_line = 1LL << 40;
@@ -402,6 +410,7 @@ static void answer(int out, const struct wire_message *m) {
                 name_of_job && ask.args[0].text[0] && strcmp(ask.args[0].text, name_of_job) != 0;
             job.name = name_of_job && !asks_other ? name_of_job : ask.args[0].text;
             job.found = 1;
+            job.missing = mode == GREEDY ? "100-9999" : NULL;
             job.world = first_rank ? 8 : 2;
             say_rows(out, id, &REPORT_TABLE_JOB, &job, sizeof job, 1);
         } else if (strcmp(ask.table, REPORT_RANKS) == 0) {
@@ -686,6 +695,7 @@ static const struct {
     {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
     {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES}, {"loses", LOSES},
+    {"leaves", LEAVES}, {"greedy", GREEDY},
 };
 
 static int run_relay(const char *host) {
@@ -870,6 +880,25 @@ static void test_lost_job(void **state) {
     }
     fleet_source_close(l);
     (void)unlink(lost);
+}
+
+/* A host that gives no news keeps its ranks, though another one claims them, and says that thousands are missing. */
+static void test_renew_beside_silence(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    struct fleet_reach r = reach_of("leaves-4,greedy-0");
+    assert_int_equal(watch_there_open(&w, "x", &r, &e), 0);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_watch_read(w.watch, false, &e), 0);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_int_equal(watch_there_renew(&w, &e), 1);
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(w.watch, &n);
+    assert_true(n > 2 && ranks[0].rank == 0 && ranks[1].rank == 4);
+    assert_int_equal(ranks[0].pid, 111);
+    assert_int_equal(ranks[1].pid, 11);
+    watch_there_close(&w);
 }
 
 /* The numbers of stacks are equal, their frames are not: each host is believed about its own ranks alone. */
@@ -1164,6 +1193,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_bad_hosts),
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_lost_job),
+        cmocka_unit_test(test_renew_beside_silence),
         cmocka_unit_test(test_other_job),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_forged_stacks),

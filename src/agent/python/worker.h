@@ -107,7 +107,7 @@ void worker_release(struct worker *w, struct worker_job *job);
 /* The interpreter is gone: it is not called any more. */
 void worker_lose(struct worker *w);
 
-/* End the thread, release what it has in Python, and accept no more jobs. 0; -1 with the error if
+/* End the thread, release what it has in Python, and refuse later jobs. 0; -1 with the error if
  * that is not possible now, because it waits for the GIL or runs code of the job: then it goes on.
  * Waits for a second at most. */
 int worker_leave(struct worker *w, struct err *e);

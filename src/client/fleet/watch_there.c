@@ -104,12 +104,11 @@ static int watch_there_add_missing(struct watch_there *w, const char *text) {
     return rc;
 }
 
-/* The ranks of the first reading: each is the host's that comes first. Their number,
+/* Add the ranks of the last reading to the first `n`: each is the host's that comes first. Their number,
  * or -1 without memory. */
 static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank *list, uint32_t *hosts,
-                                size_t cap) {
+                                size_t n, size_t cap) {
     struct fleet_states s;
-    size_t n = 0;
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
         if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
             return -1;
@@ -159,18 +158,41 @@ struct watch_there_found {
     ssize_t n;       /* -1 without memory */
 };
 
-static struct watch_there_found watch_there_search(struct watch_there *w, size_t more) {
+/* Ranks of a host without an answer stay what they were, whoever claims them meanwhile. Their number, or -1
+ * without memory. */
+static ssize_t watch_there_keep_silent(struct watch_there *w, struct fleet_verdict_rank *list,
+                                       uint32_t *hosts) {
+    struct fleet_states s;
+    size_t n = 0, n_ranks = 0;
+    const struct fleet_verdict_rank *ranks = w->watch ? fleet_watch_ranks(w->watch, &n_ranks) : NULL;
+    for (size_t i = 0; i < n_ranks; i++) {
+        if (w->owners[i] == UINT32_MAX || !fleet_source_states(w->source, w->owners[i], &s) || s.n > 0)
+            continue;
+        if (rank_set_add(&w->ranks, ranks[i].rank, ranks[i].rank) != 0)
+            return -1;
+        hosts[n] = w->owners[i];
+        list[n++] = (struct fleet_verdict_rank){
+            .rank = ranks[i].rank, .pid = ranks[i].pid, .uptime_s = ranks[i].uptime_s};
+    }
+    return (ssize_t)n;
+}
+
+static struct watch_there_found watch_there_search(struct watch_there *w) {
     struct watch_there_found f = {.n = -1};
     struct fleet_states s;
-    size_t cap = WATCH_THERE_MISSING + more;
+    size_t cap = WATCH_THERE_MISSING, n_old = 0;
+    if (w->watch)
+        fleet_watch_ranks(w->watch, &n_old);
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++)
         cap += s.n;
+    cap += n_old;
     rank_set_fini(&w->ranks);
     rank_set_fini(&w->missing);
     f.ranks = calloc(cap, sizeof *f.ranks);
     f.hosts = calloc(cap, sizeof *f.hosts);
-    if (f.ranks && f.hosts)
-        f.n = watch_there_list(w, f.ranks, f.hosts, cap);
+    ssize_t kept = f.ranks && f.hosts ? watch_there_keep_silent(w, f.ranks, f.hosts) : -1;
+    if (kept >= 0)
+        f.n = watch_there_list(w, f.ranks, f.hosts, (size_t)kept, cap);
     return f;
 }
 
@@ -203,7 +225,7 @@ static int watch_there_use(struct watch_there *w, const struct watch_there_found
 }
 
 static int watch_there_begin(struct watch_there *w, struct err *e) {
-    struct watch_there_found f = watch_there_search(w, 0);
+    struct watch_there_found f = watch_there_search(w);
     int rc = f.n == 0                                 ? watch_there_refuse(w, e)
              : f.n < 0 || watch_there_use(w, &f) != 0 ? err_set(e, ERR_FAILED, "out of memory for the ranks")
                                                       : 0;
@@ -223,30 +245,10 @@ static bool watch_there_is_new(const struct watch_there *w, const struct watch_t
     return false;
 }
 
-/* Those of a host without an answer stay what they were. 0, or -1 without memory. */
-static int watch_there_keep_silent(struct watch_there *w, struct watch_there_found *f) {
-    struct fleet_states s;
-    size_t n;
-    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(w->watch, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (w->owners[i] == UINT32_MAX || rank_set_has(&w->ranks, ranks[i].rank) ||
-            !fleet_source_states(w->source, w->owners[i], &s) || s.n > 0)
-            continue;
-        if (rank_set_add(&w->ranks, ranks[i].rank, ranks[i].rank) != 0)
-            return -1;
-        f->hosts[f->n] = w->owners[i];
-        f->ranks[f->n++] = (struct fleet_verdict_rank){
-            .rank = ranks[i].rank, .pid = ranks[i].pid, .uptime_s = ranks[i].uptime_s};
-    }
-    return 0;
-}
-
 int watch_there_renew(struct watch_there *w, struct err *e) {
-    size_t n_old;
-    fleet_watch_ranks(w->watch, &n_old);
-    struct watch_there_found f = watch_there_search(w, n_old);
+    struct watch_there_found f = watch_there_search(w);
     bool is_new = f.n >= 0 && watch_there_is_new(w, &f);
-    int rc = f.n < 0 || watch_there_keep_silent(w, &f) != 0 ? -1 : is_new ? watch_there_use(w, &f) : 0;
+    int rc = f.n < 0 ? -1 : is_new ? watch_there_use(w, &f) : 0;
     watch_there_found_fini(&f);
     if (rc != 0)
         return err_set(e, ERR_FAILED, "out of memory for the ranks");
