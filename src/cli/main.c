@@ -91,7 +91,7 @@ static bool main_reads_there(const struct cli_line *line) {
     if (line->verb->reads_there && line->targets.n == 1 && fleet_open_is_database(line->targets.items[0]))
         return true;
     return line->verb->reads_there && line->targets.n == 1 && jobs_is_target(line->targets.items[0]) &&
-           (reach->hosts || reach->hostfile || reach->slurm);
+           fleet_reach_has_hosts(reach);
 }
 
 /* Resolve the targets and run the verb. */

@@ -124,6 +124,7 @@ static void parse_merge_reach(struct fleet_reach_options *o, const struct fleet_
     o->hosts = o->hosts ? o->hosts : other->hosts;
     o->hostfile = o->hostfile ? o->hostfile : other->hostfile;
     o->slurm = o->slurm ? o->slurm : other->slurm;
+    o->k8s = o->k8s ? o->k8s : other->k8s;
     o->via = o->via ? o->via : other->via;
     o->container = o->container ? o->container : other->container;
     o->relay = o->relay ? o->relay : other->relay;
@@ -142,7 +143,7 @@ static int parse_check_hosts(const struct cli_line *line, struct err *e) {
     const struct cli_verb *v = line->verb;
     const struct fleet_reach_options *reach = &line->options->reach;
     const struct option_list *targets = &line->targets;
-    if ((!reach->hosts && !reach->hostfile && !reach->slurm) || v->takes_hosts || v->takes_job)
+    if (!fleet_reach_has_hosts(reach) || v->takes_hosts || v->takes_job)
         return 0;
     if (!v->needs_target && !v->many_targets)
         return err_set(e, ERR_USAGE, "%s takes no hosts", v->name);

@@ -54,6 +54,20 @@ PATH="{build}:$PATH" exec nsenter -t "$pid" -p -m -u -- "$@"
 """
 
 
+# what schedulers and containers have instead of ssh: each takes its own words, and runs the rest on the host
+LAUNCHERS = {
+    "squeue": 'case "$*" in "-h -o %N -j 4711") echo "n[0-1]" ;; *) exit 9 ;; esac',
+    "srun": 'case "$*" in "--jobid=4711 --overlap -N1 -n1 -w n"*) shift 5; exec {ssh} "$@" ;; *) exit 9 ;; esac',
+    "kubectl": """case "$*" in
+    "get pods --selector app=llama --field-selector status.phase=Running --output jsonpath={{.items[*].metadata.name}}") echo "n0 n1" ;;
+    "exec -i n"[01]" -c main -- "*) host=$3; shift 6; exec {ssh} $host "$@" ;;
+    "exec -i n"[01]" -- "*) host=$3; shift 4; exec {ssh} $host "$@" ;;
+    *) exit 9 ;;
+    esac""",
+    "docker": 'case "$*" in "exec -i n"*) shift 2; exec {ssh} "$@" ;; *) exit 9 ;; esac',
+    "podman": 'case "$*" in "exec -i n"*) shift 2; exec {ssh} "$@" ;; *) exit 9 ;; esac',
+}
+
 # the same, and it ends when it is asked to load agents
 CUT = """#!{python}
 import os, subprocess, sys
@@ -280,6 +294,27 @@ def test_verdict_without_agents(hosts, probing, tmp_path, ptrace, wait_until):
     ), lines
 
 
+def test_launchers(hosts, probing, tmp_path, monkeypatch):
+    """Each name that --via takes starts the relay by its program's own words; Slurm and Kubernetes know the hosts."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in LAUNCHERS.items():
+        (programs / name).write_text("#!/bin/sh\n" + text.format(ssh=hosts.ssh) + "\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for words in (
+        ["--slurm", "4711"],
+        ["--k8s", "app=llama"],
+        ["--k8s", "app=llama", "--container", "main"],
+        ["--hosts", "n[0-1]", "--via", "kubectl"],
+        ["--hosts", "n[0-1]", "--via", "docker"],
+        ["--hosts", "n[0-1]", "--via", "podman"],
+    ):
+        done = probing("cluster", "ranks", *words, "--json")
+        found = [(r["rank"], r["host"], r["func"]) for r in rows(done)]
+        assert found == [(i, f"n{i // 2}", "wait_here") for i in range(4)], (words, done.stderr)
+
+
 def test_hostfile(hosts, probing, tmp_path):
     (tmp_path / "hosts").write_text("# both\nn0 slots=2\nn1:2\n")
     nodes = rows(probing("cluster", "nodes", "--hostfile", str(tmp_path / "hosts"), "--via", hosts.via, "--json"))
@@ -298,6 +333,7 @@ def test_refusals(hosts, probing):
     refused("cannot read the hosts of /none", "--hostfile", "/none")
     refused("has no {host}", "--hosts", "a", "--via", "shh")
     refused("give --slurm JOB", "--hosts", "a", "--via", "srun")
+    refused("--k8s takes the labels of the job's pods", "--k8s", "")
     refused("--via is for other hosts", "--via", "ssh")
     refused("no such program", "--hosts", "a", "--via", "/none/ssh {host} {relay}", status=3)
     refused("not a process of a job on this host", "job:1", "--hosts", "a", "--via", hosts.via)

@@ -155,7 +155,27 @@ static void test_programs(void **state) {
     assert_non_null(strstr(e.text, "'nodeset' has failed"));
     host_list_fini(&l);
     unlink(path);
+    host_list_fini(&l);
+    assert_int_equal(host_list_add_pods(&l, "app=llama", &e), -1);
+    assert_non_null(strstr(e.text, "kubectl is not installed here"));
+    snprintf(path, sizeof path, "%s/kubectl", folder);
+    f = fopen(path, "w");
+    fputs("#!/bin/sh\n[ \"$1 $2 $3\" = 'get pods --selector' ] || exit 1\n"
+          "case $4 in 'app=llama,role in (a,b)') echo llama-0 llama-1 ;; app=none) ;; *) exit 1 ;; esac\n",
+          f);
+    fclose(f);
+    assert_int_equal(chmod(path, 0700), 0);
+    assert_int_equal(host_list_add_pods(&l, "app=llama,role in (a,b)", &e), 0);
+    expect(&l, "llama-0 llama-1");
+    assert_int_equal(host_list_add_pods(&l, "app=none", &e), -1);
+    assert_non_null(strstr(e.text, "app=none has no hosts, as 'kubectl' knows it"));
+    assert_int_equal(host_list_add_pods(&l, "app", &e), -1);
+    assert_non_null(strstr(e.text, "'kubectl' has failed"));
+    assert_int_equal(host_list_add_pods(&l, " ", &e), -1);
+    assert_non_null(strstr(e.text, "--k8s takes the labels"));
+    unlink(path);
     rmdir(folder);
+    host_list_fini(&l);
 }
 
 int main(void) {

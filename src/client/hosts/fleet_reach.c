@@ -56,9 +56,13 @@ int fleet_reach_push(const struct fleet_reach *r, struct err *e) {
 
 int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o, relay_serve_fn serve,
                      struct err *e) {
-    *r = (struct fleet_reach){
-        .serve = serve,
-        .via = {.via = o->via, .relay = o->relay, .slurm = o->slurm, .container = o->container}};
+    *r = (struct fleet_reach){.serve = serve,
+                              .via = {.via = o->via   ? o->via
+                                             : o->k8s ? "kubectl"
+                                                      : NULL,
+                                      .relay = o->relay,
+                                      .slurm = o->slurm,
+                                      .container = o->container}};
     if (o->hosts && host_list_add(&r->hosts, o->hosts, e) != 0)
         return -1;
     if (o->hostfile && host_list_add_file(&r->hosts, o->hostfile, e) != 0)
@@ -66,10 +70,13 @@ int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o,
     /* with a list of its own --slurm only says which job srun joins */
     if (o->slurm && !r->hosts.n && host_list_add_slurm(&r->hosts, o->slurm, e) != 0)
         return -1;
+    if (o->k8s && host_list_add_pods(&r->hosts, o->k8s, e) != 0)
+        return -1;
     if ((o->hosts || o->hostfile) && !r->hosts.n)
         return err_set(e, ERR_USAGE, "--hosts names no hosts: it is a list such as a,b[1-4]");
     if ((o->via || o->container || o->relay || o->push) && !r->hosts.n && !o->later)
-        return err_set(e, ERR_USAGE, "%s is for other hosts: name them by --hosts, --hostfile or --slurm",
+        return err_set(e, ERR_USAGE,
+                       "%s is for other hosts: name them by --hosts, --hostfile, --slurm or --k8s",
                        o->via         ? "--via"
                        : o->container ? "--container"
                        : o->relay     ? "--relay"

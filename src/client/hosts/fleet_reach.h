@@ -18,7 +18,7 @@ struct fleet_reach {
 
 /* As typed; NULL: not given. */
 struct fleet_reach_options {
-    const char *hosts, *hostfile, *slurm, *via, *container, *relay;
+    const char *hosts, *hostfile, *slurm, *k8s, *via, *container, *relay;
     bool push;
     bool later; /* which hosts is known later, one at a time */
 };
@@ -34,6 +34,9 @@ struct fleet_reach_options {
         {"slurm",       0,                                                                                   \
          OPTION_STRING, offsetof(type, member.slurm),                                                        \
          .arg = "JOB",  .help = "hosts of this job of Slurm, reached by srun unless --via differs"},         \
+        {"k8s",           0,                                                                                 \
+         OPTION_STRING,   offsetof(type, member.k8s),                                                        \
+         .arg = "LABELS", .help = "running pods with these labels, by kubectl: app=llama"},                  \
         {"via",                                                                                              \
          0,                                                                                                  \
          OPTION_STRING,                                                                                      \
@@ -50,6 +53,11 @@ struct fleet_reach_options {
         "relay", 0, OPTION_STRING, offsetof(type, member.relay),                                             \
             .arg = "COMMAND", .help = "the relay's command there, such as '/opt/probing relay --stdio'"      \
     }
+
+/* True if hosts are named. */
+static inline bool fleet_reach_has_hosts(const struct fleet_reach_options *o) {
+    return o->hosts || o->hostfile || o->slurm || o->k8s;
+}
 
 /* Read the options; with `push` also do that, which takes a while. 0, or -1 with the error: a host or the
  * command is not valid. fleet_reach_fini frees, on failure too. The texts of the options outlive it. */

@@ -21,7 +21,7 @@
 #define HOST_LIST_TEXT ((size_t)64 * 1024) /* bytes of a text, a file or an answer */
 #define HOST_LIST_DIGITS 9
 #define HOST_LIST_READ 4096                    /* names, with those that come again */
-#define HOST_LIST_ASK_NS (10 * CLOCK_NS_PER_S) /* for nodeset or squeue */
+#define HOST_LIST_ASK_NS (10 * CLOCK_NS_PER_S) /* for nodeset, squeue or kubectl */
 
 void host_list_fini(struct host_list *l) {
     free(l->names);
@@ -245,6 +245,23 @@ int host_list_add_slurm(struct host_list *l, const char *job, struct err *e) {
     if (nodes && mine && strcmp(mine, job) == 0)
         return host_list_expand(l, nodes, e);
     return host_list_ask(l, argv, job, "squeue is not installed here", e);
+}
+
+int host_list_add_pods(struct host_list *l, const char *selector, struct err *e) {
+    const char *const argv[] = {"kubectl",
+                                "get",
+                                "pods",
+                                "--selector",
+                                selector,
+                                "--field-selector",
+                                "status.phase=Running",
+                                "--output",
+                                "jsonpath={.items[*].metadata.name}",
+                                NULL};
+    /* an empty one is every pod */
+    if (!selector[strspn(selector, " \t")])
+        return err_set(e, ERR_USAGE, "--k8s takes the labels of the job's pods, such as app=llama");
+    return host_list_ask(l, argv, selector, "kubectl is not installed here", e);
 }
 
 /* ---- files ---- */

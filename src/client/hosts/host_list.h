@@ -40,4 +40,8 @@ int host_list_add_file(struct host_list *l, const char *path, struct err *e);
  * squeue is asked. 0, or -1 with the error. */
 int host_list_add_slurm(struct host_list *l, const char *job, struct err *e);
 
+/* Add the running pods that a selector of labels ("app=llama,role!=eval") finds in kubectl's namespace.
+ * 0, or -1 with the error: there is none, too. */
+int host_list_add_pods(struct host_list *l, const char *selector, struct err *e);
+
 #endif
