@@ -14,11 +14,48 @@ import pytest
 from conftest import ROOT, wait_until
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
-from ranks import FAULTS, Job, is_right  # noqa: E402
+from ranks import FAULTS, SCRIPT, Job, is_right  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 
 PATIENT_S = 60  # beside other tests
+
+# Rank 1 has an agent of another version: it refuses who says hello, or knows none of the methods.
+OLD_AGENT = f"""
+import os, runpy, sys
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+from agent_wire import BINARY, pack, unpack
+from fake_agent import FakeAgent
+from unix_server import Door, served_as_agent
+
+class OldAgent(Door):
+    def __init__(self, path, way):
+        super().__init__(path)
+        self.way = way
+
+    def talk(self, client):
+        import threading
+        stream = client.makefile("rb")
+        FakeAgent.handshake(client, stream)
+        hello = dict(version=2, limits=dict(max_message=1 << 20, max_snapshot_hz=30.0, max_sample_hz=1000.0),
+                     target=dict(pid=os.getpid(), uid=os.getuid(), host=os.uname().nodename, mode=1, agent_version="0.0.1", python_untested=False))
+        while True:
+            opcode, payload = FakeAgent.frame(stream)
+            if opcode == BINARY:
+                _, number, method, _ = unpack(payload)
+                error = dict(code=4, message="version 1 is spoken here") if self.way == "hello" else dict(code=1, message="unknown method")
+                answers = self.way == "methods" and method == "hello"
+                FakeAgent.send(client, threading.Lock(), pack([1, number, None if answers else error, hello if answers else None]))
+
+def run():
+    runpy.run_path({SCRIPT!r}, run_name="__main__")
+
+if os.environ["RANK"] == "1":
+    with served_as_agent(OldAgent, WAY):
+        run()
+else:
+    run()
+"""
 
 
 @pytest.fixture
@@ -108,6 +145,24 @@ def test_circle(job, probing, ptrace):
     assert joined == [{"ranks": "3", "behind": "3", "apart": 1}], joined
     refused = probing("cluster", "query", one.target(), "SELECT colour FROM cluster.groups", timeout=60)
     assert refused.status == 1 and "no such column: colour" in refused.stderr
+
+
+@pytest.mark.parametrize("way", ["hello", "methods"])
+def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
+    """One rank's agent cannot be asked: the job is judged, the rank is named beside it, and its agent stays what it is."""
+    script = tmp_path / "old.py"
+    script.write_text(f"WAY = {way!r}\n" + OLD_AGENT)
+    one = job("loader_queue", script=str(script))
+    one.begin()
+    is_named(probing, one)
+    words = probing("cluster", "verdict", one.target(), timeout=60)
+    assert words.status == 1 and "HUNG RANK 3" in words.stdout and "counters of 3 of 4 ranks (not of rank 1" in words.stdout, words
+    # half of a job is no answer to SQL: it is refused, and the others can be named
+    sql = "SELECT DISTINCT rank FROM python.threads"
+    refused = probing("cluster", "query", one.target(), sql, timeout=60)
+    assert refused.status in (1, 3) and not refused.stdout and "version" in refused.stderr or "unknown method" in refused.stderr, refused
+    rows = probing("cluster", "query", f"job:{one.target()}/0,2-3", sql, "--json", timeout=60).ok().json()["rows"]
+    assert [row["rank"] for row in rows] == [0, 2, 3]
 
 
 def test_watch(job, probing, ptrace):

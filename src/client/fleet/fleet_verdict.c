@@ -759,6 +759,24 @@ static bool fleet_is_partial(const struct fleet_work *w) {
     return false;
 }
 
+/* Whose counters are not known, and why not of the first of them. */
+static void fleet_put_unanswered(const struct fleet_work *w, struct strbuf *out) {
+    struct rank_set set = {.n = 0};
+    const char *why = NULL;
+    char ranks[160];
+    for (size_t i = 0; i < w->c->n; i++) {
+        const struct fleet_verdict_rank *r = &w->c->ranks[i];
+        if (fleet_is_gone(r) || !r->now || r->now->answer == RANK_ANSWERED ||
+            rank_set_add(&set, r->rank, r->rank) != 0)
+            continue;
+        why = why ? why : r->now->answer == RANK_SILENT ? "no answer" : r->now->why;
+    }
+    if (why)
+        strbuf_addf(out, " (not of %s%s%.160s)", fleet_put_ranks(&set, ranks, sizeof ranks), *why ? ": " : "",
+                    why);
+    rank_set_fini(&set);
+}
+
 /* What was checked. */
 static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v) {
     struct strbuf text;
@@ -772,9 +790,12 @@ static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v
         strbuf_addf(&text, "none is stopped; ");
     if (!mismatches && !w->by_stacks && v->cause != FLEET_CAUSE_MISMATCH)
         strbuf_addf(&text, "no other operation; ");
-    if (!w->by_stacks)
-        strbuf_addf(&text, "counters of %d of %zu ranks in %zu groups%s; ", w->n_answered, w->c->n,
-                    w->n_groups, fleet_is_partial(w) ? " (of a rank the first 512 alone)" : "");
+    if (!w->by_stacks) {
+        strbuf_addf(&text, "counters of %d of %zu ranks", w->n_answered, w->c->n);
+        fleet_put_unanswered(w, &text);
+        strbuf_addf(&text, " in %zu groups%s; ", w->n_groups,
+                    fleet_is_partial(w) ? " (of a rank the first 512 alone)" : "");
+    }
     strbuf_addf(&text, "stacks of %d of %zu ranks", w->n_read, w->c->n);
     if (w->apart_s > 0)
         strbuf_addf(&text, ", read twice, %.1f s apart", w->apart_s);
@@ -1136,6 +1157,15 @@ static bool fleet_is_part(const struct fleet_work *w, size_t g) {
     return u->out->size > 0 && u->n < (size_t)u->out->size;
 }
 
+/* A member whose counters are not known: where a rank is accused, it may be waiting for that one in another
+ * group. -1: there is none. */
+static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g) {
+    for (size_t m = 0; m < w->groups[g].n && w->hang.n_culprits; m++)
+        if (!w->groups[g].members[m].known)
+            return w->groups[g].members[m].rank;
+    return -1;
+}
+
 static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v, size_t g,
                             const char *where) {
     char waiting[160], ahead[160], time[32], own[320];
@@ -1158,6 +1188,9 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
     else if (fleet_is_part(w, g))
         fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for others of its %d ranks, which are not known",
                           waiting, where, time, (int)w->groups[g].out->size);
+    else if (fleet_find_unknown(w, g) >= 0)
+        fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for rank %d, whose counters are not known",
+                          waiting, where, time, (int)fleet_find_unknown(w, g));
     else if (w->by_stacks)
         fleet_verdict_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting,
                           where, time);
@@ -1179,7 +1212,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
         const struct hang_group_state *state = &w->hang.groups[g];
         struct fleet_verdict *v;
         char where[192];
-        if (state->front < 0 || !state->open)
+        if (!state->alike)
             continue;
         /* those that are ahead are not at the front of the others */
         int64_t least = state->front;
@@ -1206,7 +1239,8 @@ static int fleet_judge_alike(struct fleet_work *w) {
         if (fleet_prove_counters(w, v, g, where) != 0 || fleet_prove_waiting(w, v) != 0)
             return -1;
         v->code = state->split || v->ranks.n ? FLEET_CODE_MISMATCH : FLEET_CODE_ALL_ALIKE;
-        v->level = w->c->elsewhere || fleet_is_part(w, g) ? VERDICT_NOTE : VERDICT_BAD;
+        v->level = w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g) >= 0 ? VERDICT_NOTE
+                                                                                           : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
             v->cause = FLEET_CAUSE_MISMATCH;

@@ -43,9 +43,7 @@ struct hang_work {
     uint32_t n_nodes;
     uint32_t *component; /* by node */
     uint32_t n_components;
-    /* by rank: where it was accused first */
-    size_t *accused_in; /* SIZE_MAX nowhere */
-    int64_t *accused_at;
+    struct hang_culprit *accused; /* by rank; HANG_OUT: nowhere */
 };
 
 /* ---- a group ---- */
@@ -131,6 +129,9 @@ static void hang_find_mismatch(struct hang_work *w, size_t g, size_t n) {
     }
 }
 
+/* What it has entered and does not finish keeps it from entering what comes after. */
+static bool hang_is_inside(enum hang_role role) { return role == HANG_STUCK || role == HANG_MISMATCH; }
+
 static void hang_accuse(struct hang_work *w, size_t g, const struct hang_place *p, int64_t number) {
     struct hang_group_state *s = &w->out->groups[g];
     uint8_t *role = &w->out->roles[s->first + p->member];
@@ -140,10 +141,9 @@ static void hang_accuse(struct hang_work *w, size_t g, const struct hang_place *
     else if (*role == HANG_ALIKE || *role == HANG_WAITS)
         *role = HANG_STUCK;
     s->behind++;
-    if (w->accused_in[rank] == SIZE_MAX) {
-        w->accused_in[rank] = g;
-        w->accused_at[rank] = number;
-    }
+    struct hang_culprit *accused = &w->accused[rank];
+    if (accused->role == HANG_OUT || (hang_is_inside(*role) && !hang_is_inside(accused->role)))
+        *accused = (struct hang_culprit){.rank = rank, .role = *role, .group = g, .number = number};
 }
 
 /* Edges from those that wait with `count` completed, which are places[from] to places[to - 1];
@@ -309,11 +309,20 @@ struct hang_sink {
     int32_t ranks;
 };
 
-static enum hang_role hang_role_in(const struct hang_work *w, size_t g, int32_t rank) {
-    for (size_t i = 0; i < w->groups[g].n; i++)
-        if (w->groups[g].members[i].rank == rank)
-            return (enum hang_role)w->out->roles[w->out->groups[g].first + i];
-    return HANG_OUT;
+static bool hang_is_alike(const struct hang_sink *s) {
+    return !s->leaves && s->waits && !s->behind && s->ranks > 1;
+}
+
+static void hang_mark_alike(struct hang_work *w, const struct hang_sink *sinks) {
+    for (size_t g = 0; g < w->n_groups; g++) {
+        struct hang_group_state *s = &w->out->groups[g];
+        for (size_t i = 0; i < w->groups[g].n && s->open && !s->alike; i++) {
+            const struct hang_member *m = &w->groups[g].members[i];
+            s->alike = m->known && m->rank >= 0 && m->rank < w->n_ranks && m->completed < m->enqueued &&
+                       hang_is_alike(&sinks[w->component[m->rank]]);
+        }
+        w->out->alike |= s->alike;
+    }
 }
 
 static int hang_name_culprits(struct hang_work *w) {
@@ -336,18 +345,14 @@ static int hang_name_culprits(struct hang_work *w) {
         sinks[w->component[rank]].ranks++;
     for (int32_t rank = 0; rank < w->n_ranks; rank++) {
         const struct hang_sink *sink = &sinks[w->component[rank]];
-        size_t g = w->accused_in[rank];
-        bool alike = !sink->leaves && sink->waits && !sink->behind && sink->ranks > 1;
-        out->alike |= alike;
-        if (sink->leaves || alike || g == SIZE_MAX)
+        if (sink->leaves || hang_is_alike(sink) || w->accused[rank].role == HANG_OUT)
             continue;
-        out->culprits[out->n_culprits++] = (struct hang_culprit){.rank = rank,
-                                                                 .role = hang_role_in(w, g, rank),
-                                                                 .group = g,
-                                                                 .number = w->accused_at[rank],
-                                                                 .root = w->component[rank],
-                                                                 .deadlock = sink->behind};
+        struct hang_culprit *culprit = &out->culprits[out->n_culprits++];
+        *culprit = w->accused[rank];
+        culprit->root = w->component[rank];
+        culprit->deadlock = sink->behind;
     }
+    hang_mark_alike(w, sinks);
     free(sinks);
     return 0;
 }
@@ -358,11 +363,9 @@ static int hang_begin(struct hang_work *w) {
     out->groups = calloc(w->n_groups + 1, sizeof *out->groups);
     w->seen = calloc(n, sizeof *w->seen);
     w->open = calloc(n, sizeof *w->open);
-    w->accused_at = calloc(n, sizeof *w->accused_at);
-    w->accused_in = malloc(n * sizeof *w->accused_in);
-    if (!out->groups || !w->seen || !w->open || !w->accused_at || !w->accused_in)
+    w->accused = calloc(n, sizeof *w->accused);
+    if (!out->groups || !w->seen || !w->open || !w->accused)
         return -1;
-    memset(w->accused_in, 0xff, n * sizeof *w->accused_in);
     for (size_t g = 0; g < w->n_groups; g++) {
         out->groups[g].first = members;
         members += w->groups[g].n;
@@ -386,8 +389,7 @@ int hang_find(const enum hang_answer *answers, int32_t n_ranks, const struct han
         out->n_open += w.open[rank];
     free(w.seen);
     free(w.open);
-    free(w.accused_at);
-    free(w.accused_in);
+    free(w.accused);
     free(w.places);
     free(w.edges);
     free(w.first);

@@ -59,7 +59,7 @@ enum hang_role {
 struct hang_culprit {
     int32_t rank;
     enum hang_role role; /* in the group by which it is accused */
-    size_t group;        /* the first in which others wait for it */
+    size_t group;        /* in which others wait for it: that which it has entered, else the first */
     int64_t number;      /* of the collective for which they wait, counted from 1 */
     uint32_t root;       /* equal for those of one sink */
     bool deadlock;       /* it waits for others of its sink, as they do for it */
@@ -71,6 +71,7 @@ struct hang_group_state {
     int64_t front;         /* most that an open member has completed; -1: no collective is open */
     uint32_t open, behind; /* members with an open collective; those that are waited for */
     bool split;            /* several operations under one number, and no majority */
+    bool alike;            /* some wait in it, in a sink where nobody is behind */
 };
 
 struct hang {
@@ -79,7 +80,7 @@ struct hang {
     struct hang_group_state *groups; /* owned; one for each of the input */
     uint8_t *roles;                  /* owned; enum hang_role of each member of each group */
     int32_t n_open;                  /* ranks with an open collective in some group */
-    bool alike; /* some wait in a sink where nobody is behind: a network, or all of them */
+    bool alike; /* so it is in some group: a network, or all of them */
 };
 
 /* Judge `n_ranks` ranks, whose answers are in `answers`, in `n` groups. 0, or -1 without memory;
