@@ -153,13 +153,20 @@ class Relay:
         elif lie == "garbage":
             os.write(1, struct.pack(">I", 4) + b"\xc1\xc1\xc1\xc1")
             return
+        elif lie == "half":
+            self.args.half = 1
         self.send(number, None, {"columns": columns, "rows": rows, "more": more, "note": "\x1b[31mred" if lie == "kinds" else ""})
 
     # ---- the pipe
 
     def send(self, number, error, result):
         message = pack([1, number, error, result])
-        os.write(1, struct.pack(">I", len(message)) + message)
+        message = struct.pack(">I", len(message)) + message
+        if self.args.half and self.now() >= self.args.half:
+            os.write(1, message[:len(message) // 2])
+            self.args.half, self.args.silent = 0, self.args.half
+        else:
+            os.write(1, message)
 
     def send_rows(self, number, columns, rows):
         self.send(number, None, {"columns": columns, "rows": rows, "more": False, "note": ""})
@@ -213,12 +220,14 @@ def main():
     parser.add_argument("--begin", type=float, required=True, help="when the job began, seconds since the epoch")
     parser.add_argument("--hang", help="RANK@SECONDS: that rank stays in its loader from then on, and all others wait for it")
     parser.add_argument("--silent", help="HOST@SECONDS[,HOST@SECONDS]: no answer from then on")
+    parser.add_argument("--half", help="the same, after half of an answer")
     parser.add_argument("--churn", type=int, default=1, help="percent of the ranks that are in another stack than most")
-    parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage; HOST:LIE[,HOST:LIE]")
+    parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage, half; HOST:LIE[,HOST:LIE]")
     args = parser.parse_args()
     args.lie = dict(one.split(":") for one in (args.lie or "").split(",") if one).get(args.host)
-    silent = dict(one.split("@") for one in (args.silent or "").split(",") if one)
-    args.silent = float(silent.get(args.host, 0))
+    for name in ("silent", "half"):
+        given = dict(one.split("@") for one in (getattr(args, name) or "").split(",") if one)
+        setattr(args, name, float(given.get(args.host, 0)))
     Relay(args).run()
 
 

@@ -46,6 +46,31 @@ def test_hosts_that_fall_silent(job_of):
     assert "partial" in done.stderr and "f3" in done.stderr and "f9" in done.stderr and "f4" not in done.stderr
 
 
+@pytest.mark.parametrize("verb, options", [
+    ("ranks", ()),
+    # these wait for a host that may start slowly
+    pytest.param("verdict", ("--wait", "1"), marks=pytest.mark.long),
+    pytest.param("query", ("SELECT rank FROM python.steps GROUP BY 1",), marks=pytest.mark.long),
+])
+def test_half_an_answer(job_of, verb, options):
+    """The rest never comes, and the pipe stays open: that host is named, and those of the others are shown."""
+    done = job_of(verb, *options, script=["--half f3@1"])
+    assert done.status == 0 and "f3" in done.stderr and "f4" not in done.stderr, done.stderr
+    found = done.json()
+    if verb == "verdict":
+        assert all(one["level"] != "bad" and not one["ranks"] for one in found["verdicts"]), found
+    else:
+        ranks = {one["rank"] for one in found["rows"] if one.get("state") not in ("missing", "no news")}
+        assert ranks == set(range(8 * HOSTS)) - set(range(24, 32)), ranks
+
+
+def test_half_of_the_rows(job_of):
+    """A host that answers, and then stays silent, takes no time from what the others have given."""
+    done = job_of("query", "SELECT rank FROM python.steps GROUP BY 1", "--timeout", "10s", script=["--lie f3:half"]).ok()
+    assert {one["rank"] for one in done.json()["rows"]} == set(range(8 * HOSTS)) - set(range(24, 32))
+    assert "partial" in done.stderr and "f3 (it did not answer in time)" in done.stderr and "f4" not in done.stderr
+
+
 STEPS = "SELECT count(*) AS n, count(step) AS steps, count(DISTINCT rank) AS ranks, sum(duration_ms) AS ms FROM python.steps"
 
 

@@ -582,6 +582,9 @@ static void link_build(struct fleet_links *l, bool round) {
 
 /* A round is not complete without it. */
 static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
+    if (l->work && !k->is_greeted && k->started_ns && strcmp(l->work, REPORT_STATES) == 0 &&
+        now - k->started_ns > LINK_AWAIT_NS)
+        return false;
     if (l->work)
         return !k->is_done && !k->said->is_absent && k->fails < LINK_FAILS &&
                !(k->states && now - k->sent_ns > LINK_STATES_NS);
@@ -854,8 +857,10 @@ static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now)
     bool open = k->child.out >= 0;
     if (k->is_ending)
         k->is_ending = !relay_child_is_over(&k->child);
-    if (open && ((k->request != LINK_NOTHING && now - k->sent_ns > limit) ||
-                 (!k->is_greeted && now - k->started_ns > LINK_START_NS)))
+    bool is_mute = open && !k->is_greeted && now - k->started_ns > LINK_START_NS;
+    if (is_mute)
+        k->fails = LINK_FAILS; /* it would be as long again */
+    if (is_mute || (open && k->request != LINK_NOTHING && now - k->sent_ns > limit))
         link_fail(k, "it did not answer in time");
     else if (open && k->out.len > 0 && !link_flush(k))
         link_fail(k, "it has ended");

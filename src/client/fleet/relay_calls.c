@@ -19,8 +19,8 @@
 #include "version.h"
 #include "wire/pipe.h"
 
-#define CALLS_START_NS (20 * CLOCK_NS_PER_S)
-#define CALLS_STARTS 8 /* at a time */
+#define CALLS_START_NS (20 * CLOCK_NS_PER_S) /* until it has greeted, and told its time */
+#define CALLS_STARTS 8                       /* at a time */
 #define CALLS_POLL_MS 50
 #define CALLS_RETRY_NS (5 * CLOCK_NS_PER_S) /* until a silent host is tried again */
 #define CALLS_CLOCK 4                       /* questions for its time */
@@ -228,7 +228,8 @@ static void call_wait(struct relay_calls *c, relay_calls_step step, void *arg, s
             call_fail(h, "its relay has ended");
         if (fds[3 * i].revents && h->state != CALL_OFF)
             call_read(c, i, step, arg);
-        if (h->state == CALL_STARTING && clock_mono_ns() - h->started_ns > CALLS_START_NS)
+        bool is_new = h->state == CALL_STARTING || (h->state == CALL_ASKED && h->clocks < CALLS_CLOCK);
+        if (is_new && clock_mono_ns() - h->started_ns > CALLS_START_NS)
             call_fail(h, "its relay did not answer in time");
         h->is_done |= h->state == CALL_OFF && h->failed_ns;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/relay_calls.h"
 #include "client/fleet/report.h"
@@ -22,8 +23,9 @@
 #define THERE_TEXT_BYTES 24 /* of a text, as long as it is not known */
 #define THERE_MAP_COLUMNS 256
 #define THERE_PIECE ((size_t)64 * 1024) /* bytes of rows that are put into a table together */
-#define THERE_WAY_S 5.0                 /* beside the time that a host has for its answer */
 #define THERE_LIMIT_S 600.0
+#define THERE_SHARE                                                                                          \
+    0.9 /* of the time that is left of a query: the rest is for what the other hosts have given */
 
 struct there_table {
     struct tables_there *owner;
@@ -37,6 +39,7 @@ struct tables_there {
     struct relay_calls *calls;
     bool attach;
     double limit_s;
+    uint64_t until_ns; /* then the query is over */
     struct there_table tables[RING_TABLE_COUNT];
     struct sql_provider providers[RING_TABLE_COUNT];
     bool is_connected;  /* since tables_there_begin */
@@ -52,9 +55,17 @@ static void there_note(struct tables_there *t, const char *host, const char *not
         snprintf(t->note + n, sizeof t->note - n, "%s%s: %s", n ? "; " : "", host, clean);
 }
 
+/* How long hosts are waited for. */
+static double there_left_s(const struct tables_there *t) {
+    double left_s = ((double)t->until_ns - (double)clock_mono_ns()) / (double)CLOCK_NS_PER_S;
+    return THERE_SHARE * fmax(left_s, (1 - THERE_SHARE) * t->limit_s);
+}
+
 /* Once a query. 0, or -1 with the error. */
 static int there_connect(struct tables_there *t, const struct relay_calls_limit *limit, struct err *e) {
-    if (!t->is_connected && relay_calls_connect(t->calls, limit, e) != 0)
+    struct relay_calls_limit half = *limit;
+    half.limit_s /= 2;
+    if (!t->is_connected && relay_calls_connect(t->calls, &half, e) != 0)
         return -1;
     t->is_connected = true;
     return 0;
@@ -63,13 +74,14 @@ static int there_connect(struct tables_there *t, const struct relay_calls_limit 
 /* Ask host `i` for rows of a request about its tables. */
 static int there_ask(const struct tables_there *t, size_t i, const char *request, const char *table,
                      const struct strbuf *text) {
-    struct wire_rows_ask ask = {.args = {{.key = "host", .is_text = true},
-                                         {.key = "attach", .number = t->attach},
-                                         {.key = "limit_ms", .number = (int64_t)(t->limit_s * 1e3)},
-                                         {.key = "name", .is_text = true}},
-                                .n_args = table ? 4 : 3,
-                                .text = text ? text->data : NULL,
-                                .text_len = text ? text->len : 0};
+    struct wire_rows_ask ask = {
+        .args = {{.key = "host", .is_text = true},
+                 {.key = "attach", .number = t->attach},
+                 {.key = "limit_ms", .number = (int64_t)(THERE_SHARE * there_left_s(t) * 1e3)},
+                 {.key = "name", .is_text = true}},
+        .n_args = table ? 4 : 3,
+        .text = text ? text->data : NULL,
+        .text_len = text ? text->len : 0};
     snprintf(ask.table, sizeof ask.table, "%s", request);
     snprintf(ask.args[0].text, sizeof ask.args[0].text, "%s", relay_calls_host(t->calls, i)->name);
     snprintf(ask.args[3].text, sizeof ask.args[3].text, "%s", table ? table : "");
@@ -380,8 +392,7 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
     const struct there_table *table = arg;
     struct there_scan s = {
         .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}};
-    const struct relay_calls_limit limit = {
-        .limit_s = s.t->limit_s + THERE_WAY_S, .stop = there_scan_stop, .arg = &s};
+    const struct relay_calls_limit limit = {.limit_s = there_left_s(s.t), .stop = there_scan_stop, .arg = &s};
     for (int i = ROWS_THERE_COMMON; table->columns[i].name; i++)
         if (columns >> i & 1)
             s.places[s.n++] = i;
@@ -529,8 +540,7 @@ static int there_map_step(void *arg, size_t i, const struct wire_message *m, con
 
 int tables_there_map(struct tables_there *t, struct database *d, const char *statement, struct err *e) {
     struct there_map p = {.t = t, .d = d, .error = {0}};
-    const struct relay_calls_limit limit = {
-        .limit_s = t->limit_s + THERE_WAY_S, .stop = there_map_stop, .arg = &p};
+    const struct relay_calls_limit limit = {.limit_s = there_left_s(t), .stop = there_map_stop, .arg = &p};
     p.has_part = there_new_parts(t, e);
     if (!p.has_part)
         return -1;
@@ -604,6 +614,7 @@ struct tables_there *tables_there_new(const char *target, const struct fleet_rea
     t->limit_s = limit_s > 0 && limit_s < THERE_LIMIT_S ? limit_s : THERE_LIMIT_S;
     for (size_t i = 0; i < RING_TABLE_COUNT; i++)
         there_init_table(t, i);
+    tables_there_begin(t);
     t->calls = relay_calls_new(target, reach, e);
     if (t->calls)
         return t;
@@ -626,6 +637,7 @@ int tables_there_add(struct tables_there *t, struct database *d, struct err *e) 
 void tables_there_begin(struct tables_there *t) {
     t->is_connected = false;
     t->note[0] = '\0';
+    t->until_ns = clock_mono_ns() + (uint64_t)(t->limit_s * (double)CLOCK_NS_PER_S);
 }
 
 void tables_there_explain(const struct tables_there *t, struct err *e) {

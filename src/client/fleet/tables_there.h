@@ -22,7 +22,8 @@
 struct tables_there;
 
 /* The tables of the job that `target` names on its hosts, which are reached by the first query. `attach`: their
- * agents are loaded before they are read. `limit_s`: how long hosts have for one request. NULL with the error. */
+ * agents are loaded before they are read. `limit_s`: how long a query may take; hosts that do not answer are given up somewhat earlier. NULL with the
+ * error. */
 struct tables_there *tables_there_new(const char *target, const struct fleet_reach *reach, bool attach,
                                       double limit_s, struct err *e);
 void tables_there_free(struct tables_there *t); /* NULL is allowed; after the database of its tables */
