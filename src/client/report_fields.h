@@ -18,6 +18,7 @@
     X(INT, restarts)                                                                                         \
     X(TEXT, found_by)                                                                                        \
     X(TEXT, user)                                                                                            \
+    X(INT, gpus) /* of the host */                                                                           \
     X(TEXT, note)
 
 /* A rank at a time. */
@@ -32,8 +33,10 @@
     X(REAL, cpu_pct)        /* of the process, */                                                            \
     X(REAL, thread_cpu_pct) /* and of the main thread: of one core, since the round before */                \
     X(INT, rss_bytes)                                                                                        \
-    X(REAL, gpu_util)   /* of its GPUs: the mean, in percent, */                                             \
-    X(REAL, gpu_mem_mb) /* and the memory in use there, of all processes */                                  \
+    X(REAL, gpu_util)    /* of its GPUs: the mean, in percent, */                                            \
+    X(REAL, gpu_mem_mb)  /* and the memory in use there, of all processes, */                                \
+    X(REAL, gpu_power_w) /* and their power together */                                                      \
+    X(TEXT, gpu_devices) /* "0,1": their numbers */                                                          \
     X(INT, gc)                                                                                               \
     X(TEXT, wait_kind)                                                                                       \
     X(TEXT, wait_what)                                                                                       \

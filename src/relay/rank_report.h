@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 #include "client/fleet/report.h"
+#include "client/gpu/gpu_process.h"
 #include "relay/rank_reader.h"
 
 struct rank_report {
     struct report_rank row;
-    char what[256], note[256]; /* texts of the row */
+    char what[256], note[256], devices[GPU_PROCESS_DEVICES]; /* texts of the row */
 };
 
 /* Take a reading; `stack`: the number of its frames, or that of the reading if it has none. The row's `since`

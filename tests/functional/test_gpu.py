@@ -408,12 +408,13 @@ def test_ranks(target, probing, driver, wait_until, data_dir):  # noqa: ARG001
     """cluster.ranks has the device of each rank; one that does not answer is unknown, and keeps nobody."""
     env = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
     jobs = [target(JOB, name="ranked.py", env=dict(env, RANK=str(rank), LOCAL_RANK=str(rank))) for rank in range(2)]
-    driver.write("devices 2\nutil 0 10\nutil 1 90\nused 0 100\nused 1 2000\n")
+    driver.write("devices 2\nutil 0 10\nutil 1 90\nused 0 100\nused 1 2000\npower 0 70500\npower 1 300000\n")
 
     def asked():
-        return probing("cluster", "query", str(jobs[0].pid), "--format", "json", "SELECT rank, gpu_util, gpu_mem_mb FROM cluster.ranks ORDER BY rank",
+        return probing("cluster", "query", str(jobs[0].pid), "--format", "json", "SELECT r.rank, gpu_util, gpu_mem_mb, power_w, device, gpus FROM cluster.ranks r JOIN cluster.nodes n ON n.host = r.host ORDER BY 1",
                        env=driver.env, timeout=60).ok().json()["rows"]
-    wait_until(lambda: asked() == [{"rank": 0, "gpu_util": 10.0, "gpu_mem_mb": 100.0}, {"rank": 1, "gpu_util": 90.0, "gpu_mem_mb": 2000.0}],
+    wait_until(lambda: asked() == [{"rank": 0, "gpu_util": 10.0, "gpu_mem_mb": 100.0, "power_w": 70.5, "device": "0", "gpus": 2},
+                                {"rank": 1, "gpu_util": 90.0, "gpu_mem_mb": 2000.0, "power_w": 300.0, "device": "1", "gpus": 2}],
                60, "the devices of both ranks")
     driver.write("hang - Init\n")
     assert [row["gpu_util"] for row in asked()] == [None, None]

@@ -467,7 +467,13 @@ def test_overwritten_rows_are_counted(probing, clickhouse, target, relay, wait_u
     folder = ring_file.folders(os.environ["PROBING_DATA_DIR"], run.pid)[0]
     wait_until(lambda: ring_file.Ring(os.path.join(folder, "python.samples.ring")).first > last + 10, 150, "an overwritten ring")
     two = relay(clickhouse.url(), name, "--tables", "python.samples")
-    two.wait(lambda state: state["rows_lost"] > 0, "the lost rows")
+    lost = two.wait(lambda state: state["rows_lost"] > 0, "the lost rows")["rows_lost"]
+
+    def told():
+        [node] = probing("cluster", "query", clickhouse.url(job=name), "SELECT lost, note FROM cluster.nodes", "--json", timeout=60).ok().json()["rows"]
+        return node if (node["lost"] or 0) >= lost else None
+    node = wait_until(told, 60, "the lost rows as the host's")
+    assert f"{node['lost']} rows of its ranks were lost" in node["note"], node
 
 
 MANY = """

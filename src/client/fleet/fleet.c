@@ -135,6 +135,8 @@ static struct fleet_rank fleet_rank_of(struct fleet *f, const struct fleet_repor
         .rss_bytes = r->rss_bytes,
         .gpu_util = r->gpu_util,
         .gpu_mem_mb = r->gpu_mem_mb,
+        .gpu_power_w = r->gpu_power_w,
+        .gpu_devices = r->gpu_devices,
         .agent = r->agent == 1,
         .letter = r->state && r->state[0] ? r->state[0] : '?',
         .wait_what = r->wait_what,
@@ -233,6 +235,7 @@ static void fleet_put_missing(struct fleet *f) {
                                     .rss_bytes = REPORT_NO_INT,
                                     .gpu_util = NAN,
                                     .gpu_mem_mb = NAN,
+                                    .gpu_power_w = NAN,
                                     .letter = '?',
                                     .class_number = STACK_CLASSES_NONE,
                                     .note = "WORLD_SIZE promises it, and no process of this host is it"};

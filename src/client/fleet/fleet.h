@@ -49,6 +49,7 @@ struct fleet_node {
     double rtt_ms, cost_pct; /* of its relay; NAN unknown */
     /* its clock is ahead of this host's by so much, give or take the error; NAN unknown */
     double clock_offset_ms, clock_error_ms;
+    int64_t lost;     /* rows that its relay could not write; REPORT_NO_INT: it writes none */
     double seen_at;   /* its last answer, seconds since the epoch; NAN none yet */
     const char *note; /* NULL none */
 };
@@ -79,12 +80,13 @@ struct fleet_rank {
     /* its steps without waiting for others, how much later than the first it comes to collectives, in
      * how many steps it is the last: straggler.h; NAN unknown */
     double own_ms, lag_ms, last;
-    int32_t role;                   /* ranks that end their steps together; -1 unknown */
-    int64_t shift;                  /* its step s is step s + shift in `fan` */
-    bool is_slow;                   /* it makes the others wait */
-    double cpu_pct, thread_cpu_pct; /* of one core: the process, its main thread; NAN unknown */
-    int64_t rss_bytes;              /* REPORT_NO_INT unknown */
-    double gpu_util, gpu_mem_mb;    /* of its GPUs; NAN unknown, or none */
+    int32_t role;                             /* ranks that end their steps together; -1 unknown */
+    int64_t shift;                            /* its step s is step s + shift in `fan` */
+    bool is_slow;                             /* it makes the others wait */
+    double cpu_pct, thread_cpu_pct;           /* of one core: the process, its main thread; NAN unknown */
+    int64_t rss_bytes;                        /* REPORT_NO_INT unknown */
+    double gpu_util, gpu_mem_mb, gpu_power_w; /* of its GPUs; NAN unknown, or none */
+    const char *gpu_devices;                  /* their numbers: "0,1"; NULL unknown, or none */
     bool agent;
     char letter;                     /* the kernel's, of its main thread; '?' unknown */
     const char *wait_what;           /* "all_reduce of torch.distributed, group of 8"; NULL unknown */

@@ -689,6 +689,7 @@ static void engine_put_job(struct fleet_engine *g, const struct engine_said *sai
     mine->ts = fmax(mine->ts, said->ts);
 #define ENGINE_COPY(kind, name) h->job.name = job->name;
     REPORT_JOB_FIELDS(ENGINE_COPY)
+    h->lost = job->lost;
     h->note[0] = '\0';
     if (job->note)
         snprintf(h->note, sizeof h->note, "%s", job->note);

@@ -34,8 +34,12 @@ struct fleet_host *fleet_hosts_add(struct fleet_hosts *hs) {
         grow_array(&hs->items, sizeof *hs->items, hs->n + 1, &hs->cap) != 0)
         return NULL;
     struct fleet_host *h = &hs->items[hs->n];
-    *h = (struct fleet_host){
-        .stacks = (uint32_t)hs->n, .ahead_ms = NAN, .error_ms = NAN, .rtt_ms = NAN, .seen_at = NAN};
+    *h = (struct fleet_host){.stacks = (uint32_t)hs->n,
+                             .ahead_ms = NAN,
+                             .error_ms = NAN,
+                             .rtt_ms = NAN,
+                             .lost = REPORT_NO_INT,
+                             .seen_at = NAN};
     report_clear(&REPORT_TABLE_JOB, &h->job);
     hs->n++;
     return h;
@@ -236,6 +240,7 @@ static struct fleet_node hosts_node(const struct fleet_host *h) {
                                .rtt_ms = h->rtt_ms,
                                .clock_offset_ms = h->ahead_ms,
                                .clock_error_ms = h->error_ms,
+                               .lost = h->lost,
                                .cost_pct = h->n_ranks ? h->ranks[0].cost_pct : NAN,
                                .seen_at = h->seen_at,
                                .note = h->note[0]     ? h->note

@@ -30,6 +30,7 @@ struct fleet_host {
     /* its clock is ahead of this host's by so much, give or take the error; NAN unknown */
     double ahead_ms, error_ms;
     double rtt_ms;
+    int64_t lost;    /* as in fleet_node */
     double seen_at;  /* its last answer, seconds since the epoch; NAN none yet */
     bool is_silent;  /* it does not answer, */
     double silent_s; /* for so long */

@@ -80,7 +80,7 @@ struct hang {
     struct hang_group_state *groups; /* owned; one for each of the input */
     uint8_t *roles;                  /* owned; enum hang_role of each member of each group */
     int32_t n_open;                  /* ranks with an open collective in some group */
-    bool alike; /* so it is in some group: a network, or all of them */
+    bool alike;                      /* so it is in some group: a network, or all of them */
 };
 
 /* Judge `n_ranks` ranks, whose answers are in `answers`, in `n` groups. 0, or -1 without memory;

@@ -4,6 +4,8 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "client/gpu/gpu_poller.h"
@@ -57,6 +59,19 @@ static void gpu_process_add(double *sum, double v) {
         *sum = (isnan(*sum) ? 0 : *sum) + v;
 }
 
+/* Add a device to the list, once for all of its slices. */
+static void gpu_process_add_device(char *list, int32_t device) {
+    char number[16];
+    size_t len = strlen(list);
+    int n = snprintf(number, sizeof number, "%s%d", len ? "," : "", (int)device);
+    const char *last = strrchr(list, ',');
+    if (strcmp(last ? last + 1 : list, number + (len > 0)) == 0)
+        return;
+    bool fits = len + (size_t)n + strlen("..") < GPU_PROCESS_DEVICES;
+    if (fits || !strchr(list, '.'))
+        snprintf(list + len, GPU_PROCESS_DEVICES - len, "%s", fits ? number : "..");
+}
+
 void gpu_process_read(pid_t pid, struct gpu_use *out) {
     struct gpu_device list[GPU_MAX];
     size_t n_busy = 0;
@@ -69,6 +84,8 @@ void gpu_process_read(pid_t pid, struct gpu_use *out) {
     const bool *used = gpu_process_find(pid, list, n)->used;
     for (size_t i = 0; i < n; i++) {
         const struct gpu_values *v = &list[i].newest;
+        if (used[i])
+            gpu_process_add_device(out->devices, list[i].facts.device);
         if (!used[i] || v->state != GPU_OK)
             continue;
         gpu_process_add(&out->util_pct, v->util_pct);

@@ -11,11 +11,14 @@
 
 #include "client/gpu/gpu_poller.h"
 
-/* NAN: unknown, or it has none. */
+#define GPU_PROCESS_DEVICES 48 /* bytes of a list of devices */
+
+/* NAN and "": unknown, or it has none. */
 struct gpu_use {
-    double util_pct;    /* the mean of its devices */
-    double mem_used_mb; /* of all processes there */
-    double power_w;     /* of all together */
+    double util_pct;                   /* the mean of its devices */
+    double mem_used_mb;                /* of all processes there */
+    double power_w;                    /* of all together */
+    char devices[GPU_PROCESS_DEVICES]; /* "0,1": their numbers; ".." at the end: and more */
 };
 
 /* What they do now. Any thread. */
