@@ -511,7 +511,12 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
         fleet_watch_ranks(c->watch, &n);
         lived_ns = gone < n ? began : lived_ns;
-        if (gone > 0 && began - found_ns > find_ns) {
+        /* hosts that come late, ranks that are started again */
+        int found = rc == 0 && c->there.source ? cluster_verdict_find_new_there(c, e) : 0;
+        if (found != 0) {
+            rc = found;
+            first = true;
+        } else if (gone > 0 && began - found_ns > find_ns) {
             rc = cluster_verdict_find_new(c, e);
             found_ns = clock_mono_ns();
             if (rc == 0 && gone == n && cluster_verdict_is_over(c, began - lived_ns))
@@ -545,11 +550,18 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
 }
 
 static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
-    struct fleet_verdicts v;
+    struct fleet_verdicts v = {.n = 0};
     double wait_s = c->options->wait_s < 0 ? FLEET_WATCH_WAIT_S : c->options->wait_s;
     progress_begin("watching the job", 0, NULL);
-    int rc = fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
     struct err ignored;
+    int rc = c->there.source ? cluster_verdict_find_new_there(c, e) : 0;
+    rc = rc < 0 ? -1 : fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
+    /* once more with hosts that have come meanwhile */
+    int found = rc == 0 && c->there.source ? cluster_verdict_find_new_there(c, e) : 0;
+    if (found != 0) {
+        fleet_verdicts_fini(&v);
+        rc = found < 0 ? -1 : fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
+    }
     if (rc == 0 && c->source && v.n && v.items[0].code == FLEET_CODE_MOVING)
         fleet_source_fill(c->source, 1, CLUSTER_VERDICT_PACE_S, NULL, NULL, &ignored);
     progress_end();

@@ -305,6 +305,8 @@ static int query_statement(const struct query_options *o, struct database *d, co
     struct sql_query q = {.max_rows = (uint64_t)o->limit, .timeout_s = o->timeout_s, .whole = whole};
     struct sql_error where = {.at = -1};
     progress_begin("querying", 0, "^C ends it");
+    if (query_there)
+        tables_there_start_clock(query_there);
     struct sql_result *r = database_begin(d, text, &q, tail, &where, e);
     if (!r) {
         progress_end();
@@ -336,7 +338,7 @@ static int query_round(const struct query_options *o, struct database *d, const 
         rc = query_statement(o, d, f, text, rest, &rest, out, e);
         ran += rc > 0;
     }
-    if (rc == 0 && query_there)
+    if (query_there)
         cli_note_there(query_there);
     if (rc == 0)
         query_print_notes();
@@ -632,8 +634,10 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         *e = *fleet_source_error(j.source);
     if (rc != 0 && query_there)
         tables_there_explain(query_there, e);
-    if (rc == 0 && j.far && j.source && !query_there)
-        cli_note_fleet(j.source);
+    /* of those that were read */
+    struct fleet_source *read = j.tables.read_ns ? j.source : j.verdicts.there.source;
+    if (rc == 0 && j.far && read && !query_there)
+        cli_note_fleet(read);
     tables_there_free(query_there);
     query_there = NULL;
     if (!j.database)

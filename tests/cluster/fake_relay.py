@@ -155,6 +155,9 @@ class Relay:
             return
         elif lie == "half":
             self.args.half = 1
+        elif lie == "refuse":
+            self.send(number, {"code": 3, "message": "the query timed out after 48 s"}, None)
+            return
         self.send(number, None, {"columns": columns, "rows": rows, "more": more, "note": "\x1b[31mred" if lie == "kinds" else ""})
 
     # ---- the pipe
@@ -175,6 +178,8 @@ class Relay:
         number, method, params = message[1:4]
         if self.args.silent and self.now() >= self.args.silent:
             return
+        if self.args.lie == "deaf" and method != "hello":
+            return
         if method == "hello":
             target = {"pid": os.getpid(), "uid": os.getuid(), "host": self.args.host, "mode": 1, "agent_version": "0.1.0",
                       "python_untested": False}
@@ -191,6 +196,7 @@ class Relay:
             self.send(number, {"code": 5, "message": "a relay has no such table"}, None)
 
     def run(self):
+        time.sleep(self.args.late)
         os.write(1, b"probing.v1 relay\n")
         data, due = b"", 0.0
         while True:
@@ -222,10 +228,11 @@ def main():
     parser.add_argument("--silent", help="HOST@SECONDS[,HOST@SECONDS]: no answer from then on")
     parser.add_argument("--half", help="the same, after half of an answer")
     parser.add_argument("--churn", type=int, default=1, help="percent of the ranks that are in another stack than most")
-    parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage, half; HOST:LIE[,HOST:LIE]")
+    parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage, half, refuse; deaf: it greets alone; HOST:LIE[,HOST:LIE]")
+    parser.add_argument("--late", help="HOST@SECONDS[,HOST@SECONDS]: so long until it greets")
     args = parser.parse_args()
     args.lie = dict(one.split(":") for one in (args.lie or "").split(",") if one).get(args.host)
-    for name in ("silent", "half"):
+    for name in ("silent", "half", "late"):
         given = dict(one.split("@") for one in (getattr(args, name) or "").split(",") if one)
         setattr(args, name, float(given.get(args.host, 0)))
     Relay(args).run()

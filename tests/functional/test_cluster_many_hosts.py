@@ -37,6 +37,26 @@ def test_the_rank_that_all_wait_for(job_of):
     assert (worst["func"], worst["lineno"], worst["number"]) == ("fetch", 31, 81), worst
 
 
+@pytest.mark.long
+def test_a_host_that_is_late(job_of):
+    """Longer than it is waited for at first: the rank that all wait for is there, and it is found."""
+    done = job_of("verdict", script=["--hang 77@80", "--late f9@9.5"])
+    worst = json.loads(done.stdout)["verdicts"][0]
+    assert done.status == 1 and worst["code"] == "HUNG" and worst["ranks"] == "77" and "no news" not in done.stderr, done
+
+
+@pytest.mark.long
+def test_a_host_that_greets_alone(job_of):
+    """The others are judged without it."""
+    done = job_of("verdict", "--wait", "1", script=["--hang 77@80", "--lie f3:deaf"])
+    assert "f3" in done.stderr and "f4" not in done.stderr and "77" in {one["ranks"] for one in done.json()["verdicts"]}, done
+
+
+def test_verdicts_by_sql_name_no_host_that_answers(job_of):
+    done = job_of("query", "SELECT code, ranks FROM cluster.verdicts", script=["--hang 77@80"])
+    assert done.ok().json()["rows"][0] == {"code": "HUNG", "ranks": "77"} and done.stderr == "", done.stderr
+
+
 def test_hosts_that_fall_silent(job_of):
     """Their ranks have no news, they are named, and the others are shown."""
     done = job_of("ranks", script=["--silent f3@1,f9@1"])
@@ -66,9 +86,16 @@ def test_half_an_answer(job_of, verb, options):
 
 def test_half_of_the_rows(job_of):
     """A host that answers, and then stays silent, takes no time from what the others have given."""
-    done = job_of("query", "SELECT rank FROM python.steps GROUP BY 1", "--timeout", "10s", script=["--lie f3:half"]).ok()
+    done = job_of("query", "SELECT rank FROM python.steps GROUP BY 1", "--timeout", "10s", script=["--lie f3:half", "--late f5@1.5"]).ok()
     assert {one["rank"] for one in done.json()["rows"]} == set(range(8 * HOSTS)) - set(range(24, 32))
     assert "partial" in done.stderr and "f3 (it did not answer in time)" in done.stderr and "f4" not in done.stderr
+
+
+def test_a_host_that_refuses(job_of):
+    """What one host cannot do is its own: it is named with the reason, and the rows of the others are there."""
+    done = job_of("query", STEPS, script=["--lie f3:refuse"]).ok()
+    assert done.json()["rows"] == [{"n": 1200, "steps": 1200, "ranks": 120, "ms": 120 * 10045.0}]
+    assert "f3 (the query timed out after 48 s)" in done.stderr and "f4" not in done.stderr
 
 
 STEPS = "SELECT count(*) AS n, count(step) AS steps, count(DISTINCT rank) AS ranks, sum(duration_ms) AS ms FROM python.steps"

@@ -580,10 +580,20 @@ static void link_build(struct fleet_links *l, bool round) {
     l->is_changed = false;
 }
 
+static bool link_reads_states(const struct fleet_links *l) {
+    return l->work && strcmp(l->work, REPORT_STATES) == 0;
+}
+
+/* Since when it is waited for its greeting: nobody may have looked since it was started. */
+static uint64_t link_since(const struct fleet_link *k) {
+    return k->request != LINK_NOTHING ? k->sent_ns : k->started_ns;
+}
+
 /* A round is not complete without it. */
 static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
-    if (l->work && !k->is_greeted && k->started_ns && strcmp(l->work, REPORT_STATES) == 0 &&
-        now - k->started_ns > LINK_AWAIT_NS)
+    bool is_late = k->started_ns && now - k->started_ns > LINK_AWAIT_NS;
+    /* it may hang in the middle of its search for the ranks */
+    if (l->work && is_late && !k->states && link_reads_states(l))
         return false;
     if (l->work)
         return !k->is_done && !k->said->is_absent && k->fails < LINK_FAILS &&
@@ -591,7 +601,7 @@ static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link
     if (k->said->is_absent || k->said->is_silent)
         return false;
     return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
-                         : !k->said->note[0] && (!k->started_ns || now - k->started_ns < LINK_AWAIT_NS);
+                         : !k->said->note[0] && (!k->started_ns || now - link_since(k) < LINK_AWAIT_NS);
 }
 
 /* Make the fleet again if it is time. True: it has changed. */
@@ -851,13 +861,12 @@ static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint6
 
 /* Give up a request without an answer; notice its silence. */
 static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
-    uint64_t limit = k->request == LINK_JOB    ? LINK_FIND_NS
-                     : k->request == LINK_WORK ? LINK_WORK_NS
-                                               : LINK_ANSWER_NS;
+    bool works = k->request == LINK_WORK && !link_reads_states(l);
+    uint64_t limit = k->request == LINK_JOB ? LINK_FIND_NS : works ? LINK_WORK_NS : LINK_ANSWER_NS;
     bool open = k->child.out >= 0;
     if (k->is_ending)
         k->is_ending = !relay_child_is_over(&k->child);
-    bool is_mute = open && !k->is_greeted && now - k->started_ns > LINK_START_NS;
+    bool is_mute = open && !k->is_greeted && now - link_since(k) > LINK_START_NS;
     if (is_mute)
         k->fails = LINK_FAILS; /* it would be as long again */
     if (is_mute || (open && k->request != LINK_NOTHING && now - k->sent_ns > limit))

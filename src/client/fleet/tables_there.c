@@ -335,11 +335,9 @@ static int there_rows_step(void *arg, size_t i, const struct wire_message *m, co
         strbuf_fini(&sql);
         return rc;
     }
-    if (why) {
-        err_set(&s->error, ERR_FAILED, "%.96s: %.400s", relay_calls_host(s->t->calls, i)->name, why);
-        s->is_over = true;
-        return 0;
-    }
+    /* the statement is ours: what is wrong is the host's, and the others' rows are right */
+    if (why)
+        return err_set(e, ERR_FAILED, "%.400s", why);
     if (there_take_rows(s, i, m, &more, e) != 0)
         return -1;
     s->has_part[i] &= more;
@@ -367,17 +365,20 @@ static int there_check_live(struct there_scan *s) {
                    s->table->def.name, THERE_LIVE_RANKS, n, THERE_LIVE_RANKS);
 }
 
-static int there_scan_hosts(struct there_scan *s, const struct relay_calls_limit *limit, struct err *e) {
-    if (there_connect(s->t, limit, e) != 0)
+static int there_scan_hosts(struct there_scan *s, struct err *e) {
+    struct relay_calls_limit limit = {.limit_s = there_left_s(s->t), .stop = there_scan_stop, .arg = s};
+    if (there_connect(s->t, &limit, e) != 0)
         return -1;
     int rc = there_check_live(s);
     bool measures = s->table->is_kept && s->wanted->equal_column < 0 && !s->wanted->limit;
+    limit.limit_s = there_left_s(s->t);
     if (rc == 0 && measures)
-        rc = relay_calls_run(s->t->calls, limit, there_size_step, s);
+        rc = relay_calls_run(s->t->calls, &limit, there_size_step, s);
     if (rc == 0 && s->bytes > (double)THERE_MOST_BYTES)
         there_refuse(s, s->bytes, "about");
+    limit.limit_s = there_left_s(s->t);
     if (rc == 0 && !s->is_over)
-        rc = relay_calls_run(s->t->calls, limit, there_rows_step, s);
+        rc = relay_calls_run(s->t->calls, &limit, there_rows_step, s);
     if (rc == 0 && !s->is_over)
         rc = there_check_whole(s->t, s->has_part, &s->error);
     if (rc != 0)
@@ -392,7 +393,6 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
     const struct there_table *table = arg;
     struct there_scan s = {
         .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}};
-    const struct relay_calls_limit limit = {.limit_s = there_left_s(s.t), .stop = there_scan_stop, .arg = &s};
     for (int i = ROWS_THERE_COMMON; table->columns[i].name; i++)
         if (columns >> i & 1)
             s.places[s.n++] = i;
@@ -404,7 +404,7 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
                                  .arg = &s};
     strbuf_init(&s.rows.text, 0);
     s.has_part = there_new_parts(s.t, e);
-    int rc = s.has_part ? there_scan_hosts(&s, &limit, e) : -1;
+    int rc = s.has_part ? there_scan_hosts(&s, e) : -1;
     if (rc != 0)
         s.t->failure = *e;
     free(s.has_part);
@@ -540,7 +540,7 @@ static int there_map_step(void *arg, size_t i, const struct wire_message *m, con
 
 int tables_there_map(struct tables_there *t, struct database *d, const char *statement, struct err *e) {
     struct there_map p = {.t = t, .d = d, .error = {0}};
-    const struct relay_calls_limit limit = {.limit_s = there_left_s(t), .stop = there_map_stop, .arg = &p};
+    struct relay_calls_limit limit = {.limit_s = there_left_s(t), .stop = there_map_stop, .arg = &p};
     p.has_part = there_new_parts(t, e);
     if (!p.has_part)
         return -1;
@@ -554,6 +554,7 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
     else
         rc = rc == 0 ? there_connect(t, &limit, e)
                      : err_set(e, ERR_FAILED, "the table 'mapped' cannot be replaced");
+    limit.limit_s = there_left_s(t);
     if (rc == 0 && relay_calls_run(t->calls, &limit, there_map_step, &p) != 0) {
         relay_calls_drop(t->calls);
         rc = p.is_over ? 0 : err_set(e, ERR_FAILED, "interrupted");
@@ -637,6 +638,10 @@ int tables_there_add(struct tables_there *t, struct database *d, struct err *e) 
 void tables_there_begin(struct tables_there *t) {
     t->is_connected = false;
     t->note[0] = '\0';
+    tables_there_start_clock(t);
+}
+
+void tables_there_start_clock(struct tables_there *t) {
     t->until_ns = clock_mono_ns() + (uint64_t)(t->limit_s * (double)CLOCK_NS_PER_S);
 }
 

@@ -48,4 +48,7 @@ const char *tables_there_note(const struct tables_there *t);
 /* Begin a query: hosts that were silent are tried again, and notes of the one before are gone. */
 void tables_there_begin(struct tables_there *t);
 
+/* From here on hosts have the time of a query again: several statements are one query. */
+void tables_there_start_clock(struct tables_there *t);
+
 #endif

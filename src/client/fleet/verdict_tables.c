@@ -211,7 +211,11 @@ static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink,
     if (!t->watch && verdict_tables_open(t, e) != 0)
         return -1;
     fleet_verdicts_fini(&t->verdicts);
-    if (fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e) != 0)
+    int rc = t->there.source
+                 ? watch_there_ask(&t->there, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e)
+                 : fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e);
+    t->watch = t->there.source ? t->there.watch : t->watch;
+    if (rc != 0)
         return -1;
     struct fleet_verdicts *v = &t->verdicts;
     if (t->source && v->n && v->items[0].code == FLEET_CODE_MOVING) {

@@ -255,6 +255,17 @@ int watch_there_renew(struct watch_there *w, struct err *e) {
     return is_new;
 }
 
+int watch_there_ask(struct watch_there *w, double wait_s, bool (*stop)(void *arg), void *arg,
+                    struct fleet_verdicts *out, struct err *e) {
+    *out = (struct fleet_verdicts){.n = 0};
+    int rc = watch_there_renew(w, e) < 0 ? -1 : fleet_watch_ask(w->watch, wait_s, stop, arg, out, e);
+    int more = rc == 0 && !(stop && stop(arg)) ? watch_there_renew(w, e) : 0;
+    if (rc == 0 && more == 0)
+        return 0;
+    fleet_verdicts_fini(out);
+    return rc == 0 && more > 0 ? fleet_watch_ask(w->watch, wait_s, stop, arg, out, e) : -1;
+}
+
 int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e) {
     *w = (struct watch_there){.is_read = true};
     w->source = fleet_open_work(job, reach, REPORT_STATES, e);

@@ -29,6 +29,10 @@ int watch_there_open(struct watch_there *w, const char *job, const struct fleet_
  * from here on, and nothing of them was read yet. 1, 0, or -1 with the error. */
 int watch_there_renew(struct watch_there *w, struct err *e);
 
+/* fleet_watch_ask, and once more if hosts have come meanwhile that were late. */
+int watch_there_ask(struct watch_there *w, double wait_s, bool (*stop)(void *arg), void *arg,
+                    struct fleet_verdicts *out, struct err *e);
+
 void watch_there_close(struct watch_there *w);
 
 #endif

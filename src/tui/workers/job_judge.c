@@ -36,13 +36,17 @@ static void job_judge_set(struct job_judge *j, struct fleet_verdicts *v) {
 }
 
 /* Read and judge until it is no longer wanted. Where that fails there is no verdict. */
-static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch) {
+static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch, struct watch_there *there) {
     struct fleet_verdicts v = {.n = 0};
     struct err e;
     bool goes_on = true;
     while (goes_on) {
         uint64_t next_ns = clock_mono_ns() + JOB_JUDGE_NEXT_NS;
-        bool judged = fleet_watch_read(watch, true, &e) == 0 && fleet_watch_judge(watch, &v, &e) == 0;
+        bool read = fleet_watch_read(watch, true, &e) == 0;
+        /* hosts that come late, ranks that are started again */
+        bool renewed = read && there && watch_there_renew(there, &e) != 0;
+        watch = there ? there->watch : watch;
+        bool judged = read && !renewed && fleet_watch_judge(watch, &v, &e) == 0;
         work_lock(&j->work);
         if (judged && j->is_wanted)
             job_judge_set(j, &v);
@@ -60,7 +64,7 @@ static void job_judge_watch_there(struct job_judge *j) {
     struct watch_there there;
     struct err e;
     if (watch_there_open(&there, j->target, j->reach, &e) == 0)
-        job_judge_follow(j, there.watch);
+        job_judge_follow(j, there.watch, &there);
     watch_there_close(&there);
 }
 
@@ -72,7 +76,7 @@ static void job_judge_watch(struct job_judge *j) {
         jobs_here_read(&here, 0, &e) == 0 ? jobs_here_choose(&here, j->target, &ranks, &e) : NULL;
     struct fleet_watch *watch = job ? fleet_watch_new(&here, job, &ranks, &e) : NULL;
     if (watch)
-        job_judge_follow(j, watch);
+        job_judge_follow(j, watch, NULL);
     fleet_watch_free(watch);
     rank_set_fini(&ranks);
     jobs_here_fini(&here);
@@ -133,7 +137,7 @@ int job_judge_at(const char *target, const struct fleet_reach *reach, struct job
     struct err e;
     int rc = watch_there_open(&there, target, reach, &e);
     if (rc == 0)
-        rc = fleet_watch_ask(there.watch, FLEET_WATCH_WAIT_S, stop, arg, &v, &e);
+        rc = watch_there_ask(&there, FLEET_WATCH_WAIT_S, stop, arg, &v, &e);
     if (rc == 0 && stop(arg))
         rc = -1;
     if (rc == 0)
