@@ -338,7 +338,7 @@ static int query_round(const struct query_options *o, struct database *d, const 
         rc = query_statement(o, d, f, text, rest, &rest, out, e);
         ran += rc > 0;
     }
-    if (query_there)
+    if (query_there && (rc == 0 || !tables_there_has_failed(query_there)))
         cli_note_there(query_there);
     if (rc == 0)
         query_print_notes();

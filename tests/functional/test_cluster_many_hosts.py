@@ -96,6 +96,8 @@ def test_a_host_that_refuses(job_of):
     done = job_of("query", STEPS, script=["--lie f3:refuse"]).ok()
     assert done.json()["rows"] == [{"n": 1200, "steps": 1200, "ranks": 120, "ms": 120 * 10045.0}]
     assert "f3 (the query timed out after 48 s)" in done.stderr and "f4" not in done.stderr
+    done = job_of("query", STEPS, script=["--lie " + ",".join(f"f{i}:refuse" for i in range(HOSTS))])
+    assert done.status == 1 and not done.stdout and ": the query timed out after 48 s" in done.stderr and len(done.stderr.splitlines()) == 1, done
 
 
 STEPS = "SELECT count(*) AS n, count(step) AS steps, count(DISTINCT rank) AS ranks, sum(duration_ms) AS ms FROM python.steps"

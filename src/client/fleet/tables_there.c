@@ -127,6 +127,9 @@ struct there_scan {
     bool *has_part;   /* by host: rows of it were put, and more are to come */
     bool is_over;     /* with the error, or because there is no room */
     struct err error; /* ERR_OK: none */
+    /* why a host has refused it, and whether another one has not */
+    struct err refusal;
+    bool is_answered;
 };
 
 static bool there_scan_stop(void *arg) {
@@ -335,9 +338,12 @@ static int there_rows_step(void *arg, size_t i, const struct wire_message *m, co
         strbuf_fini(&sql);
         return rc;
     }
-    /* the statement is ours: what is wrong is the host's, and the others' rows are right */
-    if (why)
+    /* what one alone refuses is its own, and the others' rows are right */
+    if (why) {
+        err_set(&s->refusal, ERR_FAILED, "%.96s: %.400s", relay_calls_host(s->t->calls, i)->name, why);
         return err_set(e, ERR_FAILED, "%.400s", why);
+    }
+    s->is_answered = true;
     if (there_take_rows(s, i, m, &more, e) != 0)
         return -1;
     s->has_part[i] &= more;
@@ -381,6 +387,8 @@ static int there_scan_hosts(struct there_scan *s, struct err *e) {
         rc = relay_calls_run(s->t->calls, &limit, there_rows_step, s);
     if (rc == 0 && !s->is_over)
         rc = there_check_whole(s->t, s->has_part, &s->error);
+    if (rc == 0 && !s->is_answered && s->error.code == ERR_OK)
+        s->error = s->refusal;
     if (rc != 0)
         relay_calls_drop(s->t->calls);
     if (s->error.code == ERR_OK)
@@ -392,7 +400,7 @@ static int there_scan_hosts(struct there_scan *s, struct err *e) {
 static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     const struct there_table *table = arg;
     struct there_scan s = {
-        .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}};
+        .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}, .refusal = {0}};
     for (int i = ROWS_THERE_COMMON; table->columns[i].name; i++)
         if (columns >> i & 1)
             s.places[s.n++] = i;
@@ -569,6 +577,8 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
         *e = p.error;
         rc = -1;
     }
+    if (rc != 0)
+        t->failure = *e;
     free(p.has_part);
     strbuf_fini(&p.statement);
     strbuf_fini(&p.insert);
@@ -638,6 +648,7 @@ int tables_there_add(struct tables_there *t, struct database *d, struct err *e) 
 void tables_there_begin(struct tables_there *t) {
     t->is_connected = false;
     t->note[0] = '\0';
+    t->failure.code = ERR_OK;
     tables_there_start_clock(t);
 }
 
@@ -649,6 +660,8 @@ void tables_there_explain(const struct tables_there *t, struct err *e) {
     if (t->failure.code != ERR_OK && strcmp(t->failure.text, e->text) == 0)
         e->code = t->failure.code;
 }
+
+bool tables_there_has_failed(const struct tables_there *t) { return t->failure.code != ERR_OK; }
 
 void tables_there_put_silent(const struct tables_there *t, struct strbuf *out) {
     if (t->is_connected)

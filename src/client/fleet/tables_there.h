@@ -39,6 +39,9 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
  * much. */
 void tables_there_explain(const struct tables_there *t, struct err *e);
 
+/* Whether hosts have caused the error of a query, which has their reason. */
+bool tables_there_has_failed(const struct tables_there *t);
+
 /* Append which hosts gave no rows to the last query, and why; nothing: all did. */
 void tables_there_put_silent(const struct tables_there *t, struct strbuf *out);
 
