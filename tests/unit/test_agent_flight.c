@@ -200,6 +200,61 @@ static void documents_that_are_not(void **state) {
     }
 }
 
+struct entry {
+    int seq, op;
+    const char *title, *state;
+    bool p2p;
+};
+
+/* The group with these entries, and with this status. */
+static struct flight_group read_group(const struct entry *entries, size_t n, int enqueued, int completed) {
+    struct strbuf text;
+    struct flight f;
+    strbuf_init(&text, 0);
+    strbuf_addf(&text,
+                "{\"pg_status\":{\"3\":{\"last_enqueued_collective\":%d,"
+                "\"last_completed_collective\":%d}},\"entries\":[",
+                enqueued, completed);
+    for (size_t i = 0; i < n; i++)
+        strbuf_addf(&text,
+                    "%s{\"pg_id\":3,\"collective_seq_id\":%d,\"op_id\":%d,\"profiling_name\":\"%s\","
+                    "\"state\":\"%s\",\"retired\":true,\"is_p2p\":%s}",
+                    i ? "," : "", entries[i].seq, entries[i].op, entries[i].title, entries[i].state,
+                    entries[i].p2p ? "true" : "false");
+    strbuf_adds(&text, "]}");
+    assert_int_equal(read_text(strbuf_str(&text), &f), 0);
+    assert_int_equal(f.n, 1);
+    struct flight_group g = f.groups[0];
+    flight_fini(&f);
+    strbuf_fini(&text);
+    return g;
+}
+
+static void a_coalesced_block_ends_as_one(void **state) {
+    struct entry entries[] = {
+        {4, 8, "nccl:all_reduce", "completed", false},
+        {5, 9, "nccl:_broadcast_oop", "scheduled", false},
+        {5, 10, "nccl:_broadcast_oop", "scheduled", false},
+        {5, 10, "nccl:ALLGATHER_coalesced", "completed", false},
+        {6, 11, "nccl:_broadcast_oop", "scheduled", false},
+        {6, 11, "nccl:ALLGATHER_coalesced", "completed", false},
+        {7, 12, "nccl:_reduce_oop", "scheduled", false},
+        {7, 12, "nccl:REDUCE_SCATTER_coalesced", "started", false},
+        {8, 13, "nccl:all_reduce", "scheduled", false},
+    };
+    struct flight_group g;
+    (void)state;
+    g = read_group(entries, 6, 6, 4);
+    assert_true(g.enqueued == 6 && g.completed == 6 && g.open_seq == FLIGHT_UNKNOWN);
+    g = read_group(entries, 9, 8, 6);
+    assert_true(g.enqueued == 8 && g.completed == 6 && g.open_seq == 7);
+    assert_string_equal(g.open_op, "_reduce_oop");
+    /* a block that has not ended is not over because a later one is */
+    entries[3].state = "started";
+    g = read_group(entries, 6, 6, 4);
+    assert_true(g.enqueued == 6 && g.completed == 4 && g.open_seq == 5);
+}
+
 static void hostile_documents_are_bounded(void **state) {
     struct strbuf text;
     struct flight f;
@@ -245,6 +300,7 @@ int main(void) {
         cmocka_unit_test(a_quiet_group_keeps_its_status),
         cmocka_unit_test(a_document_that_is_cut_has_no_groups),
         cmocka_unit_test(documents_that_are_not),
+        cmocka_unit_test(a_coalesced_block_ends_as_one),
         cmocka_unit_test(hostile_documents_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

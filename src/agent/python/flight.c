@@ -241,6 +241,10 @@ static void flight_count(struct flight_group *g, const struct flight_entry *entr
     bool over = completed || (entry->retired && !nccl);
     if (seq < 0)
         return;
+    /* the operations of a coalesced block never end; the entry of the block, which has their number,
+     * does */
+    if (over && seq == g->open_seq)
+        g->open_seq = FLIGHT_UNKNOWN;
     if (!over && (g->open_seq < 0 || seq < g->open_seq))
         flight_open(g, entry, seq);
     if (seq > g->last)
