@@ -255,6 +255,42 @@ static void a_coalesced_block_ends_as_one(void **state) {
     assert_true(g.enqueued == 6 && g.completed == 4 && g.open_seq == 5);
 }
 
+/* The status is of a send, whose count is another one. */
+static void sends_of_nccl_are_not_collectives(void **state) {
+    static const struct entry entries[] = {
+        {99, 200, "nccl:all_reduce", "completed", false},
+        {99, 201, "nccl:send 2->3", "completed", true},
+        {100, 202, "nccl:all_reduce", "completed", false},
+        {100, 203, "nccl:send 2->3", "scheduled", true},
+    };
+    struct flight_group g;
+    (void)state;
+    g = read_group(entries, 4, 5000, 100);
+    assert_true(g.enqueued == 100 && g.completed == 100 && g.open_seq == FLIGHT_UNKNOWN && g.p2p == 1);
+    /* with none but sends, or no entries, the status is what is known */
+    g = read_group(&entries[3], 1, 5000, 100);
+    assert_true(g.enqueued == 5000 && g.completed == 100 && g.p2p == 1);
+}
+
+/* Each is an operation that has no entry, and no tag. */
+static void sends_of_gloo_are_seen_between_collectives(void **state) {
+    static const struct entry entries[] = {
+        {50, 50, "gloo:all_reduce", "scheduled", false},   {51, 51, "gloo:all_reduce", "scheduled", false},
+        {52, 107, "gloo:barrier", "scheduled", false},     {54, 54, "gloo:all_reduce", "scheduled", false},
+        {2057, 57, "gloo:all_reduce", "scheduled", false},
+    };
+    struct flight_group g;
+    (void)state;
+    g = read_group(entries, 2, 51, 51);
+    assert_true(g.enqueued == 51 && g.completed == 51 && g.p2p == 0);
+    g = read_group(entries, 3, 107, 107);
+    assert_true(g.enqueued == 107 && g.completed == 107 && g.p2p == 1);
+    /* also where those before them are no longer in the ring */
+    assert_int_equal(read_group(&entries[2], 1, 107, 107).p2p, 1);
+    /* more tags than operations are no sends */
+    assert_int_equal(read_group(&entries[3], 2, 57, 57).p2p, 0);
+}
+
 static void hostile_documents_are_bounded(void **state) {
     struct strbuf text;
     struct flight f;
@@ -301,6 +337,8 @@ int main(void) {
         cmocka_unit_test(a_document_that_is_cut_has_no_groups),
         cmocka_unit_test(documents_that_are_not),
         cmocka_unit_test(a_coalesced_block_ends_as_one),
+        cmocka_unit_test(sends_of_nccl_are_not_collectives),
+        cmocka_unit_test(sends_of_gloo_are_seen_between_collectives),
         cmocka_unit_test(hostile_documents_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,9 @@ static void flight_count(struct flight_group *g, const struct flight_entry *entr
         g->p2p = 1;
         return;
     }
+    /* a send or recv of gloo is an operation without an entry, and takes no tag */
+    if (gloo && entry->collective >= 0 && entry->op > entry->collective)
+        g->p2p = 1;
     /* gloo counts tags as collectives; its own sequence, which its status has, is the number of the
      * operation */
     int64_t seq = gloo && entry->op >= 0 ? entry->op : entry->collective;
@@ -289,8 +292,9 @@ static void flight_settle(struct flight *f) {
         if (g->last < 0)
             continue;
         g->completed = g->open_seq < 0 ? g->last : g->open_seq > 0 ? g->open_seq - 1 : 0;
-        /* the status counts a collective before its entry is there */
-        if (g->enqueued < g->last)
+        /* the status may count a collective before its entry is there; that of NCCL has the number of a
+         * send or recv, which is another count, after one */
+        if (g->enqueued < g->last || strcmp(g->backend, "nccl") == 0)
             g->enqueued = g->last;
     }
 }

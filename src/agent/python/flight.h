@@ -11,6 +11,10 @@
  * later, so where there are entries they count: all before the oldest open one have ended. An
  * entry of gloo is over when it is retired (its state stays "scheduled"), one of NCCL when its
  * state is "completed" (retired and not completed: it has timed out).
+ *
+ * Sends and receives: of NCCL they have entries and a count of their own, which the status mixes
+ * up with that of collectives. Of gloo they have no entries and are counted as collectives, so its
+ * numbers differ between ranks.
  */
 #ifndef AGENT_PYTHON_FLIGHT_H
 #define AGENT_PYTHON_FLIGHT_H
