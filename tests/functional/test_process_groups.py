@@ -145,6 +145,22 @@ def test_recorders_that_lie(torch_job):
         assert (row["last_enqueued"], row["last_completed"]) == (3, 3)
 
 
+def test_a_group_of_a_name_that_was_used(torch_job):
+    """The recorder keeps the counters of a group that was destroyed; one that has entered nothing has no row there."""
+    again = torch_job(DUMPS)
+
+    def counters():
+        [row] = made(client, "python.process_groups")[0]
+        assert (row["pg"], row["desc"], row["backend"], row["op"]) == ("0", "default_pg", "gloo", None)
+        return row["last_enqueued"], row["last_completed"], row["p2p"]
+    with Client(again.start()) as client:
+        assert counters() == (3, 3, 0)
+        again.run("dist.destroy_process_group()\ndist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)")
+        assert counters() == (0, 0, None)
+        again.run("dist.barrier()")
+        assert counters() == (1, 1, 0)
+
+
 NCCL = """
 import json
 entry = {"collective_seq_id": 8, "input_dtypes": ["BFloat16"], "input_sizes": [[4, 1024]], "is_p2p": False, "op_id": 8, "pg_id": 0,
@@ -154,6 +170,23 @@ documents = {False: json.dumps(status).encode(), True: json.dumps(dict(status, e
     dict(entry, collective_seq_id=7, state="completed", retired=True), entry, dict(entry, collective_seq_id=9, state="scheduled")])).encode()}
 torch._C._distributed_c10d._dump_nccl_trace_json = documents.get
 """
+
+
+def test_sends_of_nccl(torch_job):
+    """They have a count of their own, which may be above the sequence of a group that is there."""
+    sends = torch_job(DUMPS)
+    sends.run("torch._C._distributed_c10d.__dict__.pop('_get_handler_names')\n" + NCCL)
+    sends.run("""del torch._C._distributed_c10d._dump_fr_trace_json
+c10d._pg_backend_config[dist.group.WORLD] = 'nccl'
+def put(number, p2p):
+    status = {"pg_status": {number: {"last_enqueued_collective": 9, "last_completed_collective": 9}}}
+    documents[False] = json.dumps(status).encode()
+    documents[True] = json.dumps(dict(status, entries=[dict(entry, pg_id=number, state="completed", is_p2p=p2p)])).encode()""")
+    with Client(sends.start()) as client:
+        for number, p2p, counters in (1, False, (3, None, None)), (2, True, (9, 9, 1)):
+            sends.run(f"put({number}, {p2p})")
+            [row], _ = made(client, "python.process_groups")
+            assert (row["last_enqueued"], row["last_completed"], row["p2p"]) == counters
 
 
 def test_older_torch(torch_job):

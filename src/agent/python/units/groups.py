@@ -267,12 +267,17 @@ def groups_known(n):
 
 def groups_row(about, backend, read):
     desc, timeout, enqueued, completed, p2p, op = about.get('desc'), about.get('timeout_s'), about.get('sequence'), None, None, (None,) * 3
+    if enqueued is not None and ',' not in about['backend']:
+        completed = 0 if enqueued == 0 else None
+        # A row above the sequence is of a group of that name that was destroyed; or of sends of NCCL, which have a count of their own.
+        if read is not None and read[4][4] > enqueued and (read[3] <= 0 or backend == 'gloo'):
+            read = None
     if read is not None:
         number, name, _, p2p, r = read
         desc = desc or r[2]
         timeout = r[7] / 1000.0 if timeout is None and r[7] >= 0 else timeout
         enqueued = r[4] if r[4] >= 0 else enqueued
-        completed, p2p = groups_known(r[5]), None if p2p < 0 else p2p > 0
+        completed, p2p = r[5] if r[5] >= 0 else completed, None if p2p < 0 else p2p > 0
         if r[8] >= 0:
             op = (r[9], groups_known(r[10]), r[11])
     return (about['pg'], desc, backend, about.get('size'), about.get('ranks'), about.get('my_rank'), timeout, enqueued, completed, p2p) + op
@@ -302,12 +307,13 @@ def groups_each(args):
     if len(groups_dict('_pg_map')) > groups_MOST:
         yield 'only the first %d of %d process groups were read' % (groups_MOST, len(groups_dict('_pg_map')))
     yield None
-    for piece in groups_describe(found):
-        yield piece
     read, by_name = [], {}
     for recorder, dump, handler in groups_RECORDERS:
         for piece in groups_ask(args, recorder, dump, handler, read):
             yield piece
+    # after the recorders, whose counters of a group are then not above its sequence
+    for piece in groups_describe(found):
+        yield piece
     for one in read:
         by_name.setdefault(one[1], []).append(one)
     if not read:
