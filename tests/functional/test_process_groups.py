@@ -116,11 +116,22 @@ def test_groups_that_are_none(torch_job):
 
 
 DUMPS = """
-import torch, torch.distributed as dist, tempfile
+import json, time, torch, torch.distributed as dist, tempfile
 from torch.distributed import distributed_c10d as c10d
+
+def settle():
+    # a thread of torch counts an operation just after it has let the one who waited for it go
+    while True:
+        d = json.loads(torch._C._distributed_c10d._dump_fr_trace_json(True, False))
+        if all(e["retired"] for e in d["entries"]) and all(
+                s["last_completed_collective"] == s["last_enqueued_collective"] for s in d["pg_status"].values()):
+            return
+        time.sleep(0.001)
+
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 for i in range(3):
     dist.all_reduce(torch.ones(2))
+settle()
 real = dict(torch._C._distributed_c10d.__dict__)
 """
 
@@ -157,12 +168,11 @@ def test_a_group_of_a_name_that_was_used(torch_job):
         assert counters() == (3, 3, 0)
         again.run("dist.destroy_process_group()\ndist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)")
         assert counters() == (0, 0, None)
-        again.run("dist.barrier()")
+        again.run("dist.barrier()\nsettle()")
         assert counters() == (1, 1, 0)
 
 
 NCCL = """
-import json
 entry = {"collective_seq_id": 8, "input_dtypes": ["BFloat16"], "input_sizes": [[4, 1024]], "is_p2p": False, "op_id": 8, "pg_id": 0,
          "process_group": ["0", "default_pg"], "profiling_name": "nccl:_all_gather_base", "retired": False, "state": "started", "timeout_ms": 600000}
 status = {"version": "2.5", "pg_status": {"0": {"last_enqueued_collective": "9", "last_started_collective": "8", "last_completed_collective": "7"}}}
@@ -190,9 +200,11 @@ def put(number, p2p):
 
 
 def test_older_torch(torch_job):
-    """Without the handlers entries are read once, for the names; a group of two backends has a row for each, by the recorder of each."""
+    """Without the handlers entries are read once, for the names, and while the job stands still; a group of two backends has a row for each, by
+    the recorder of each."""
     older = torch_job(DUMPS)
-    older.run("torch._C._distributed_c10d.__dict__.pop('_get_handler_names')")
+    older.run("torch._C._distributed_c10d.__dict__.pop('_get_handler_names')\n"
+              "import io\nclock = io.BytesIO()\ntime.monotonic = clock.tell")
     with Client(older.start()) as client:
         for _ in range(2):
             [row], _ = made(client, "python.process_groups")
@@ -203,7 +215,14 @@ def test_older_torch(torch_job):
         assert [(row["pg"], row["backend"], row["last_enqueued"], row["last_completed"]) for row in rows] == [("0", "gloo", 3, 3), ("0", "nccl", 9, 7)]
         # the first time its names were read, with what is open; later only the counters
         assert [(row["op"], row["bytes"], row["dtype"]) for row in rows] == [(None,) * 3, ("_all_gather_base", 4 * 1024 * 2, "bfloat16")]
-        assert made(client, "python.process_groups")[0] == [rows[0], dict(rows[1], op=None, bytes=None, dtype=None)]
+        closed = [rows[0], dict(rows[1], op=None, bytes=None, dtype=None)]
+        assert made(client, "python.process_groups")[0] == closed
+        # a second later with the same counters: the job stands still
+        older.run("clock.seek(1)")
+        assert [made(client, "python.process_groups")[0] for _ in range(2)] == [rows, rows]
+        older.run("called = []\ntime.monotonic = lambda: called.append(1) or 9")
+        assert made(client, "python.process_groups")[0] == closed and older.do("called") == []
+        older.run("time.monotonic = clock.tell")
         # a group whose entries the recorder has no longer: they are read again only when it goes on
         older.run("""document = documents[False]
 def quiet(n):

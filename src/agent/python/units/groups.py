@@ -7,8 +7,8 @@
 # name yet, or a collective has not ended. `_dump_fr_trace_json` keeps the GIL while it writes (some
 # 12 us an entry); the handler of the same document, which torch's debug server uses, does not: it
 # is preferred where it exists, and otherwise entries are read once, for the names, and again when a
-# group without entries goes on. Documents with stacks are never requested. See types.py and
-# src/agent/python/flight.h.
+# group without entries goes on, or the job stands still with a collective that has not ended.
+# Documents with stacks are never requested. See types.py and src/agent/python/flight.h.
 
 
 groups_COLUMNS = ('pg', 'desc', 'backend', 'size', 'ranks', 'my_rank', 'timeout_s', 'last_enqueued', 'last_completed', 'p2p', 'op', 'bytes',
@@ -20,12 +20,13 @@ groups_RANKS = 16384
 groups_TEXT = 6000
 groups_NAME = 180
 groups_ENTRIES = 20000
+groups_STILL_S = 1
 groups_RECORDERS = (('nccl', '_dump_nccl_trace_json', 'dump_nccl_trace_json'), ('', '_dump_fr_trace_json', 'fr_trace_json'))
 groups_SEQUENCES = ('gloo', 'nccl', 'xccl')
 groups_islice = types_named('itertools', 'islice') or (lambda i, *at: list(i)[slice(*at)])
 groups_time = types_named('time', 'thread_time_ns') or (lambda: 0)
 groups_Delta = types_named('datetime', 'timedelta')
-groups_state = {'names': {}, 'nameless': {}, 'class': None}
+groups_state = {'names': {}, 'nameless': {}, 'still': {}, 'class': None}
 
 
 def groups_off():
@@ -200,13 +201,13 @@ def groups_by_handler(c10d, handler, args):
     return content.encode('utf-8', 'replace') if type(content) is str else content if type(content) is bytes else None
 
 
-def groups_entries(c10d, function, handler, args, named):
+def groups_entries(c10d, function, handler, args, with_gil):
     # Entries too: a document as bytes, a str why not, None if they are not worth the GIL.
     try:
         if groups_capacity() > groups_ENTRIES:
             return 'the flight recorder keeps more than %d entries (TORCH_FR_BUFFER_SIZE): they are not read' % groups_ENTRIES
         content = groups_by_handler(c10d, handler, args)
-        if content is None and not named:
+        if content is None and with_gil:
             content = function(True, False)
         return content if type(content) in (bytes, type(None)) else None
     except Exception as e:
@@ -219,6 +220,16 @@ def groups_counters(function):
         return content if type(content) is bytes else None
     except Exception as e:
         return 'the flight recorder could not be read: ' + types_name(type(e))
+
+
+def groups_stands(recorder, rows):
+    # Whether these counters are a second old. One earlier question does not show that: another client may have asked it just now.
+    clock, counters, known = types_named('time', 'monotonic'), [r[:1] + r[4:6] for r in rows], groups_state['still'].get(recorder)
+    if type(clock) is not types_Builtin:
+        return False
+    if known is None or known[0] != counters:
+        known = groups_state['still'][recorder] = (counters, clock())
+    return clock() - known[1] >= groups_STILL_S
 
 
 def groups_learn(names, read):
@@ -242,9 +253,9 @@ def groups_ask(args, recorder, dump, handler, read):
             yield rows
         return
     nameless = groups_state['nameless'].setdefault(recorder, {})
-    named = all([r[0] in names or nameless.get(r[0]) == r[4] for r in rows])
+    named, stands = all([r[0] in names or nameless.get(r[0]) == r[4] for r in rows]), groups_stands(recorder, rows)
     if rows and not (named and all([r[4] == r[5] for r in rows])):
-        content = groups_entries(c10d, function, handler, args, named)
+        content = groups_entries(c10d, function, handler, args, stands or not named)
         yield content
         more = args.pop('answer', None)
         args.pop('apart_ns', None)
