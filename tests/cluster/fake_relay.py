@@ -226,11 +226,15 @@ def main():
     parser.add_argument("--begin", type=float, required=True, help="when the job began, seconds since the epoch")
     parser.add_argument("--hang", help="RANK@SECONDS: that rank stays in its loader from then on, and all others wait for it")
     parser.add_argument("--silent", help="HOST@SECONDS[,HOST@SECONDS]: no answer from then on")
+    parser.add_argument("--mute", default="", help="HOST[,HOST]: it hangs from the beginning, before it says that it is a relay")
     parser.add_argument("--half", help="the same, after half of an answer")
     parser.add_argument("--churn", type=int, default=1, help="percent of the ranks that are in another stack than most")
     parser.add_argument("--lie", help="about its tables: many, endless, heavy, foreign, columns, kinds, garbage, half, refuse; deaf: it greets alone; HOST:LIE[,HOST:LIE]")
     parser.add_argument("--late", help="HOST@SECONDS[,HOST@SECONDS]: so long until it greets")
     args = parser.parse_args()
+    while args.host in args.mute.split(","):
+        if not os.read(0, 1 << 16):
+            return
     args.lie = dict(one.split(":") for one in (args.lie or "").split(",") if one).get(args.host)
     for name in ("silent", "half", "late"):
         given = dict(one.split("@") for one in (getattr(args, name) or "").split(",") if one)

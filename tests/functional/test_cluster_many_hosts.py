@@ -13,13 +13,18 @@ FAKE = os.path.join(ROOT, "tests", "cluster", "fake_relay.py")
 HOSTS = 16
 
 
+def reach(hosts, script, began_s=100):
+    """The options for such hosts, of a job that began `began_s` ago."""
+    via = " ".join([sys.executable, "-SE", FAKE, "{host}", f"--hosts {hosts} --begin {time.time() - began_s}", *script])
+    return ["--hosts", f"f[0-{hosts - 1}]", "--via", via]
+
+
 @pytest.fixture
 def job_of(probing):
     """Runs a verb of `cluster` on a job that began `began_s` ago."""
     def run(verb, *options, began_s=100, script=(), hosts=HOSTS):
-        via = " ".join([sys.executable, "-SE", FAKE, "{host}", f"--hosts {hosts} --begin {time.time() - began_s}", *script])
         target = [] if verb == "query" else ["job:"]
-        return probing("cluster", verb, *target, "--hosts", f"f[0-{hosts - 1}]", "--via", via, "--json", *options, timeout=60)
+        return probing("cluster", verb, *target, *reach(hosts, script, began_s), "--json", *options, timeout=60)
     return run
 
 
@@ -82,6 +87,33 @@ def test_half_an_answer(job_of, verb, options):
     else:
         ranks = {one["rank"] for one in found["rows"] if one.get("state") not in ("missing", "no news")}
         assert ranks == set(range(8 * HOSTS)) - set(range(24, 32)), ranks
+
+
+def mute(first, last):
+    return [f"--mute {','.join(f'f{number}' for number in range(first, last + 1))}"]
+
+
+def test_hosts_that_hang(probing_top, job_of):
+    """As many as are started together, and before all others: these are read within the 20 s after which such a host is given up."""
+    others = set(range(64, 8 * HOSTS))
+    done = probing_top("job:", *reach(HOSTS, mute(0, 7)), "--export", "json", "--screen", "ranks", timeout=60).ok()
+    assert {one["rank"] for one in done.json()["ranks"] if one["state"] == "computes"} == others
+    # a query has less than half of its time for that
+    done = job_of("query", "SELECT rank FROM python.steps GROUP BY 1", "--timeout", "30s", script=mute(0, 7)).ok()
+    assert {one["rank"] for one in done.json()["rows"]} == others and "f7 (it did not answer in time)" in done.stderr, done.stderr
+
+
+def test_hosts_whose_turn_does_not_come(job_of):
+    done = job_of("query", STEPS, "--timeout", "2s", script=mute(0, 8), hosts=9)
+    assert done.status == 3 and "f7 (it did not answer in time); f8 (it was not reached in time)" in done.stderr, done.stderr
+
+
+@pytest.mark.long
+def test_hosts_whose_turn_does_not_come_in_half_a_minute(job_of):
+    done = job_of("ranks", script=mute(1, 63), hosts=64).ok()
+    assert {one["rank"] for one in done.json()["rows"]} == set(range(8))
+    assert "f8 (it did not answer in time)" in done.stderr or "f8 (its relay failed: it did not answer in time)" in done.stderr, done.stderr
+    assert "f63 (it was not reached in time)" in done.stderr, done.stderr
 
 
 def test_half_of_the_rows(job_of):

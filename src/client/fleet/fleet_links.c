@@ -38,6 +38,9 @@
 #define LINK_RETRY_MAX_NS (5 * CLOCK_NS_PER_S)
 #define LINK_GOOD_NS (5 * CLOCK_NS_PER_S) /* one that has lived so long is started again at once */
 #define LINK_STARTS 8                     /* at a time */
+/* so long does one count among them: ssh's own ConnectTimeout is 5 s, and whoever takes longer hangs and must not keep
+ * the others from being started */
+#define LINK_STARTS_NS (5 * CLOCK_NS_PER_S)
 #define LINK_START_NS (20 * CLOCK_NS_PER_S)
 #define LINK_AWAIT_NS (8 * CLOCK_NS_PER_S) /* then a round is read without a host that has not answered yet */
 #define LINK_STATES_NS (3 * CLOCK_NS_PER_S) /* the same of readings, once it has given one; they take 2 s */
@@ -831,10 +834,11 @@ static void link_read(struct fleet_links *l, struct fleet_link *k) {
 
 /* ---- time ---- */
 
-static size_t link_count_starting(const struct fleet_links *l) {
+static size_t link_count_starting(const struct fleet_links *l, uint64_t now) {
     size_t n = 0;
     for (size_t i = 0; i < l->n_links; i++)
-        n += l->links[i].child.out >= 0 && !l->links[i].is_greeted;
+        n += l->links[i].child.out >= 0 && !l->links[i].is_greeted &&
+             now < l->links[i].started_ns + LINK_STARTS_NS;
     return n;
 }
 
@@ -850,7 +854,7 @@ static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint6
     struct err e;
     if (k->is_done || k->child.out >= 0 || now < k->retry_at_ns || k->retry_at_ns == UINT64_MAX ||
         (k->is_ending && !relay_child_is_over(&k->child)) || (k->fails && link_has_new(l)) ||
-        link_count_starting(l) >= LINK_STARTS)
+        link_count_starting(l, now) >= LINK_STARTS)
         return;
     k->is_ending = false;
     if (link_start(l, k, &e) != 0)
@@ -1047,6 +1051,10 @@ static void link_put_silent(const struct fleet_source *s, struct strbuf *out) {
         strbuf_addf(out, "%s%s", out->len ? "; " : "", h->host[0] ? h->host : "this host");
         if (h->note[0])
             strbuf_addf(out, " (%s)", h->note);
+        else if (!k->started_ns)
+            strbuf_adds(out, " (it was not reached in time)");
+        else if (!k->seen_ns)
+            strbuf_adds(out, " (it did not answer in time)");
     }
 }
 

@@ -21,6 +21,9 @@
 
 #define CALLS_START_NS (20 * CLOCK_NS_PER_S) /* until it has greeted, and told its time */
 #define CALLS_STARTS 8                       /* at a time */
+/* so long does one count among them: ssh's own ConnectTimeout is 5 s, and whoever takes longer hangs and must not keep
+ * the others from being started */
+#define CALLS_STARTS_NS (5 * CLOCK_NS_PER_S)
 #define CALLS_POLL_MS 50
 #define CALLS_RETRY_NS (5 * CLOCK_NS_PER_S) /* until a silent host is tried again */
 #define CALLS_CLOCK 4                       /* questions for its time */
@@ -203,10 +206,11 @@ static void call_read(struct relay_calls *c, size_t i, relay_calls_step step, vo
     }
 }
 
-static size_t call_count(const struct relay_calls *c, enum call_state state) {
+static size_t call_count_starting(const struct relay_calls *c) {
+    uint64_t now = clock_mono_ns();
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++)
-        n += c->hosts[i].state == state;
+        n += c->hosts[i].state == CALL_STARTING && now < c->hosts[i].started_ns + CALLS_STARTS_NS;
     return n;
 }
 
@@ -249,7 +253,7 @@ static int call_run(struct relay_calls *c, const struct relay_calls_limit *limit
         for (size_t i = 0; i < c->n; i++) {
             struct relay_call *h = &c->hosts[i];
             if (starts && !h->is_done && h->state == CALL_OFF && relay_child_is_over(&h->child) &&
-                call_count(c, CALL_STARTING) < CALLS_STARTS)
+                call_count_starting(c) < CALLS_STARTS)
                 call_start(c, h);
             h->is_done |= h->state == CALL_OFF && h->failed_ns;
             waits |= !h->is_done;
@@ -259,7 +263,8 @@ static int call_run(struct relay_calls *c, const struct relay_calls_limit *limit
     }
     for (size_t i = 0; i < c->n; i++)
         if (!c->hosts[i].is_done && !stopped)
-            call_fail(&c->hosts[i], "it did not answer in time");
+            call_fail(&c->hosts[i], c->hosts[i].state == CALL_OFF ? "it was not reached in time"
+                                                                  : "it did not answer in time");
     free(fds);
     return stopped ? -1 : 0;
 }
