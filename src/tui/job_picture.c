@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "client/fleet/fleet_open.h"
+#include "client/output.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_life.h"
@@ -163,6 +164,16 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
     return out->failed ? -1 : 0;
 }
 
+/* The picture has no news of some hosts, of which JSON has nothing at all. */
+static void job_picture_note(const struct fleet_source *source) {
+    struct strbuf text;
+    strbuf_init(&text, JOB_PICTURE_TEXT);
+    fleet_source_put_silent(source, &text);
+    if (text.len)
+        output_say("probing-top: partial: no news from %s\n", strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
 static int job_picture_put_fixed(const struct job_picture *p, const struct app_config *app,
                                  struct strbuf *out, struct err *e) {
     struct app_config config = *app;
@@ -173,6 +184,8 @@ static int job_picture_put_fixed(const struct job_picture *p, const struct app_c
     struct job_shot *s = rc == 0 ? job_shot_new(fleet_source_get(source)) : NULL;
     if (s)
         s->is_final = source->is_final;
+    if (rc == 0)
+        job_picture_note(source);
     fleet_source_close(source);
     if (rc != 0)
         return -1;

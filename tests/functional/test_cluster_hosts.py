@@ -363,6 +363,15 @@ def test_screen(hosts, probing_top):
     assert sorted((line[0], line[1]) for line in lines) == [(str(i), f"n{i // 2}") for i in range(4)], done.stdout
 
 
+def test_screen_without_a_host(hosts, probing_top):
+    """One that has never answered is named with the reason, in the picture and beside it."""
+    why = "no relay: ssh: connect to host n2 port 22: Connection refused"
+    for format, screen in (("txt", "ranks"), ("json", "ranks"), ("json", "stacks")):
+        done = probing_top("--export", format, "--screen", screen, "--hosts", "n0,n1,n2", "--via", hosts.via).ok()
+        assert f"probing-top: partial: no news from n2 ({why})" in done.stderr, done.stderr
+        assert format == "json" or (f"no news from n2: {why}" in done.stdout and "2/3 hosts" in done.stdout), done.stdout
+
+
 def test_open_on_the_screen(hosts, screen, probing_top, ptrace, wait_until):
     """A rank of another host opens in the screens, and the ones after it; with the program all of that ends."""
     s = screen(120, 30)

@@ -295,6 +295,35 @@ static void test_missing(void **state) {
     app_free(a);
 }
 
+/* A host that has never answered has no ranks that could show that: it is named with the reason. */
+static void test_silent_hosts(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_SILENT, "p", false);
+    struct job_shot *shot = a->job.shot;
+    assert_int_equal(job_shot_silent_hosts(shot), 2);
+    assert_null(strchr(shot->hosts[1].silent, '\033'));
+    fixture_shows(a, 24, 80, "8/24 ranks  1/3 hosts");
+    fixture_shows(a, 24, 80, "no news from gpu1: no relay: ");
+    fixture_shows(a, 24, 80, "Connection refused");
+    fixture_shows(a, 24, 80, "no news from gpu2: it has not answered yet");
+    fixture_shows(a, 12, 40, "no news from 2 hosts: gpu1, gpu2");
+    fixture_shows(a, 24, 80, "Ranks 8 of ");
+    fixture_press(a, "O");
+    fixture_shows(a, 24, 80, "1/3 hosts");
+    for (int cols = 80; cols <= 160; cols += 80) {
+        fixture_press(a, "1");
+        fixture_shows(a, 24, cols, "no news");
+        fixture_shows(a, 24, cols, "from gpu1 (no relay: ");
+        fixture_shows(a, 24, cols, "gpu2 (it has not");
+        fixture_shows(a, 24, cols, "nothing is worth a warning");
+    }
+    app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
+    fixture_hides(a, 24, 80, "no news");
+    fixture_press(a, "p");
+    fixture_hides(a, 24, 80, "no news");
+    app_free(a);
+}
+
 /* Columns of GPUs are there once a rank has one, and on the right. */
 static void test_gpus(void **state) {
     (void)state;
@@ -646,6 +675,7 @@ int main(void) {
         cmocka_unit_test(test_opening),
         cmocka_unit_test(test_filter_of_set),
         cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_silent_hosts),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_elsewhere),

@@ -22,6 +22,7 @@
 
 #define JOB_RANKS 1000
 #define JOB_FRAMES 12
+#define JOB_SILENT 2 /* hosts without news */
 
 #define JOB_OWN "/home/ada/jobs/"
 #define JOB_TORCH "/usr/lib/python3/dist-packages/torch/"
@@ -166,6 +167,8 @@ static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
         r[2].row.rss_bytes = REPORT_NO_INT;
         r[2].row.note = "may not be read: ptrace_scope is 2";
         break;
+    case JOB_FIXTURE_SILENT:
+        break;
     case JOB_FIXTURE_NAMES:
         for (size_t i = 0; i < n; i++)
             job_is_in(&r[i], JOB_NAMES, NULL, "R", 1e9);
@@ -197,8 +200,8 @@ static void job_judge(struct job_shot *s, enum job_fixture kind) {
 
 struct job_shot *job_fixture(enum job_fixture kind) {
     static struct fleet_report reports[JOB_RANKS];
-    struct fleet_node nodes[JOB_RANKS / 8];
-    char names[JOB_RANKS / 8][32];
+    struct fleet_node nodes[JOB_RANKS / 8 + JOB_SILENT];
+    char names[JOB_RANKS / 8 + JOB_SILENT][32];
     struct fleet fleet = {.taken_at = NAN};
     size_t n = job_make(kind, reports), n_nodes = reports[n - 1].node + 1;
     for (size_t i = 0; i < sizeof job_stacks / sizeof job_stacks[0]; i++)
@@ -211,6 +214,17 @@ struct job_shot *job_fixture(enum job_fixture kind) {
         nodes[i].job.name = kind == JOB_FIXTURE_1000 ? "llama-71c0" : "train.py-c4f2";
         nodes[i].job.world = kind == JOB_FIXTURE_BARE ? 4 : (int64_t)n;
         nodes[i].job.missing = kind == JOB_FIXTURE_BARE ? "3" : NULL;
+    }
+    for (size_t i = 0; kind == JOB_FIXTURE_SILENT && i < JOB_SILENT; i++, n_nodes++) {
+        snprintf(names[n_nodes], sizeof names[n_nodes], "gpu%zu", n_nodes);
+        nodes[n_nodes] = (struct fleet_node){.host = names[n_nodes],
+                                             .via = "ssh",
+                                             .is_silent = true,
+                                             .cost_pct = NAN,
+                                             .seen_at = NAN,
+                                             .note = i ? NULL : "no relay: \033[2JConnection refused"};
+        report_clear(&REPORT_TABLE_JOB, &nodes[n_nodes].job);
+        nodes[0].job.world = 8 * (int64_t)(n_nodes + 1);
     }
     assert_int_equal(fleet_build(&fleet, nodes, n_nodes, reports, n), 0);
     for (size_t i = 0; i < fleet.n_ranks; i++)

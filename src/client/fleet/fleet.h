@@ -51,6 +51,7 @@ struct fleet_node {
     double clock_offset_ms, clock_error_ms;
     int64_t lost;     /* rows that its relay could not write; REPORT_NO_INT: it writes none */
     double seen_at;   /* its last answer, seconds since the epoch; NAN none yet */
+    bool is_silent;   /* there is no news of its ranks: it has not answered yet, or no longer does */
     const char *note; /* NULL none */
 };
 

@@ -757,6 +757,9 @@ static void engine_build(struct fleet_engine *g, bool round) {
     struct fleet *f = &g->source.hosts.fleet;
     fleet_hosts_build(&g->source.hosts, round);
     engine_drop_before(g);
+    /* a host without rows of ranks may have left the job long ago */
+    for (size_t i = 0; i < f->n_nodes; i++)
+        f->nodes[i].is_silent = g->source.hosts.items[i].is_silent;
     if (!f->job[0])
         snprintf(f->job, sizeof f->job, "%s", g->address.job);
     if (g->note[0])

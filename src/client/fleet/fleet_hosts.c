@@ -243,6 +243,7 @@ static struct fleet_node hosts_node(const struct fleet_host *h) {
                                .lost = h->lost,
                                .cost_pct = h->n_ranks ? h->ranks[0].cost_pct : NAN,
                                .seen_at = h->seen_at,
+                               .is_silent = h->is_silent || !h->has_job || !h->n_ranks,
                                .note = h->note[0]     ? h->note
                                        : h->claims[0] ? h->claims
                                                       : NULL};

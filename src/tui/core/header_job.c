@@ -51,7 +51,11 @@ static void header_job_ranks(const struct job_shot *f, struct grid *g, struct re
         there += f->ranks[i].pid > 0 && f->ranks[i].state != FLEET_GONE;
     header_job_fact(g, area, col, there < world ? ROLE_CONN_LOST : ROLE_VALUE,
                     "%" PRId32 "/%" PRId32 " ranks", there, world);
-    header_job_fact(g, area, col, ROLE_VALUE, "%zu %s", f->n_hosts, f->n_hosts == 1 ? "host" : "hosts");
+    size_t silent = job_shot_silent_hosts(f);
+    if (silent)
+        header_job_fact(g, area, col, ROLE_CONN_LOST, "%zu/%zu hosts", f->n_hosts - silent, f->n_hosts);
+    else
+        header_job_fact(g, area, col, ROLE_VALUE, "%zu %s", f->n_hosts, f->n_hosts == 1 ? "host" : "hosts");
 }
 
 static void header_job_steps(const struct job_shot *f, struct grid *g, struct rect area, int *col) {

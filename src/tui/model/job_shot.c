@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "client/fleet/pace.h"
 
 /* A step is late when it has taken so much longer than the one before it, and not just a moment. */
 #define JOB_SHOT_LATE 3.0
 #define JOB_SHOT_LATE_S 10.0
+
+#define JOB_SHOT_WHY 256 /* bytes of what is said of a host */
 
 /* ---- a copy of the fleet ---- */
 
@@ -85,6 +88,18 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
     };
 }
 
+/* Why there is no news of a host's ranks, without what a terminal would obey: the words may be the host's. */
+static const char *job_shot_silence(struct job_shot *s, const struct fleet_node *n) {
+    char why[JOB_SHOT_WHY];
+    if (!n->is_silent)
+        return NULL;
+    text_sanitize(why, sizeof why,
+                  n->note             ? n->note
+                  : isnan(n->seen_at) ? "it has not answered yet"
+                                      : "its ranks are not known");
+    return job_shot_text(s, why);
+}
+
 static int job_shot_compare_ms(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -127,7 +142,8 @@ struct job_shot *job_shot_new(const struct fleet *f) {
         const struct fleet_node *n = &f->nodes[i];
         s->hosts[i] = (struct job_shot_host){.name = job_shot_text(s, n->host ? n->host : ""),
                                              .is_here = n->via && strcmp(n->via, "local") == 0,
-                                             .cost_pct = n->cost_pct};
+                                             .cost_pct = n->cost_pct,
+                                             .silent = job_shot_silence(s, n)};
     }
     job_shot_put_classes(s, f);
     s->n_ranks = f->n_ranks;
@@ -244,6 +260,13 @@ const char *job_shot_host_name(const struct job_shot *s, const struct job_shot_r
 bool job_shot_is_here(const struct job_shot *s, const struct job_shot_rank *r) {
     const struct job_shot_host *h = job_shot_host(s, r);
     return h && h->is_here;
+}
+
+size_t job_shot_silent_hosts(const struct job_shot *s) {
+    size_t n = 0;
+    for (size_t i = 0; s && i < s->n_hosts; i++)
+        n += s->hosts[i].silent != NULL;
+    return n;
 }
 
 int32_t job_shot_class_ranks(const struct job_shot *s, int32_t class_number) {

@@ -21,8 +21,9 @@
 
 struct job_shot_host {
     const char *name;
-    bool is_here;    /* it is this host */
-    double cost_pct; /* of the relay there, of a core */
+    bool is_here;       /* it is this host */
+    double cost_pct;    /* of the relay there, of a core */
+    const char *silent; /* why there is no news of its ranks; NULL: there is */
 };
 
 struct job_shot_rank {
@@ -107,6 +108,9 @@ const struct job_shot_rank *job_shot_find_pid(const struct job_shot *s, pid_t pi
 /* The name of a rank's host; NULL: not known. Is it this one? */
 const char *job_shot_host_name(const struct job_shot *s, const struct job_shot_rank *r);
 bool job_shot_is_here(const struct job_shot *s, const struct job_shot_rank *r);
+
+/* How many hosts give no news. */
+size_t job_shot_silent_hosts(const struct job_shot *s);
 
 /* How many ranks are in a class; 0: there is none with that number. */
 int32_t job_shot_class_ranks(const struct job_shot *s, int32_t class_number);

@@ -135,6 +135,22 @@ void rank_text_put_states(const struct job_shot *f, struct strbuf *out) {
         rank_set_fini(&counts[i].ranks);
 }
 
+/* ---- hosts ---- */
+
+void rank_text_put_silent(const struct job_shot *f, size_t from, bool with_reasons, struct strbuf *out) {
+    size_t len = out->len;
+    for (size_t i = from; i < f->n_hosts; i++) {
+        const struct job_shot_host *h = &f->hosts[i];
+        if (!h->silent)
+            continue;
+        if (out->len > len)
+            strbuf_adds(out, with_reasons ? "; " : ", ");
+        strbuf_adds(out, *h->name ? h->name : "this host");
+        if (with_reasons)
+            strbuf_addf(out, " (%s)", h->silent);
+    }
+}
+
 /* ---- numbers ---- */
 
 void rank_text_since(double seconds, char *buf, size_t cap) {

@@ -48,6 +48,10 @@ void rank_text_put_call(const struct stack_node *n, struct strbuf *out);
  * few are in lists its ranks instead of its name. Appended. */
 void rank_text_put_states(const struct job_shot *f, struct strbuf *out);
 
+/* The hosts from number `from` on that give no news: "gpu1 (no relay: ssh: ...); gpu4 (...)", or their names alone.
+ * Appended. */
+void rank_text_put_silent(const struct job_shot *f, size_t from, bool with_reasons, struct strbuf *out);
+
 /* A length of time in at most 4 columns: "12s", "4m", "2h", "3d"; "" below a second. */
 void rank_text_since(double seconds, char *buf, size_t cap);
 

@@ -10,8 +10,11 @@
 #include "tui/core/app_feed.h"
 #include "tui/core/app.h"
 #include "tui/core/screen.h"
+#include "tui/view/rank_text.h"
 
 #define VERDICTS_EVERY_S 2.0
+#define VERDICTS_SILENT_LINES 3 /* of hosts that give no news */
+#define VERDICTS_SILENT_TEXT 1024
 
 void overview_verdicts_follow(struct app *app) { app_feed_follow_verdicts(app, VERDICTS_EVERY_S); }
 
@@ -81,21 +84,39 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
     return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
 }
 
+/* Hosts of which there may be no rank to be seen; returns the number of lines. */
+static int verdicts_add_silent(const struct job_shot *f, int cols, struct overview_line *out, int n,
+                               int max) {
+    struct strbuf text;
+    strbuf_init(&text, VERDICTS_SILENT_TEXT);
+    strbuf_adds(&text, "from ");
+    rank_text_put_silent(f, 0, true, &text);
+    n = verdicts_add(out, n, max, "no news", strbuf_str(&text), cols, ROLE_CONN_WAIT, ACTION_SHOW_RANKS);
+    strbuf_fini(&text);
+    return n;
+}
+
 int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out) {
     static const enum theme_role roles[] = {
         [JOB_SHOT_NOTE] = ROLE_VALUE, [JOB_SHOT_WARNING] = ROLE_CONN_WAIT, [JOB_SHOT_BAD] = ROLE_CONN_LOST};
-    int n = 0, max = verdicts_is_narrow(cols) ? OVERVIEW_VERDICT_LINES_NARROW : OVERVIEW_VERDICT_LINES;
+    int n = 0, most = verdicts_is_narrow(cols) ? OVERVIEW_VERDICT_LINES_NARROW : OVERVIEW_VERDICT_LINES;
+    bool is_silent = job_shot_silent_hosts(f) > 0;
+    int max = most - (is_silent ? VERDICTS_SILENT_LINES : 0);
     for (size_t i = 0; f && i < f->n_verdicts; i++) {
         const struct job_shot_verdict *v = &f->verdicts[i];
         n = verdicts_add(out, n, max, v->code, v->text, cols, roles[v->level], ACTION_SHOW_STACKS);
     }
-    if (n)
-        return n;
-    char text[96];
-    double waits = f ? job_shot_longest_wait(f) : 0;
-    if (waits >= JOB_SHOT_JUDGED_S && !f->is_judged)
-        snprintf(text, sizeof text, "not judged: ranks are in a collective for %.0f s", waits);
-    else
-        snprintf(text, sizeof text, "%s", f ? "nothing is worth a warning" : "looking for the ranks");
-    return verdicts_add(out, 0, 4, "verdict", text, cols, ROLE_VALUE, ACTION_SHOW_RANKS);
+    if (!n) {
+        char text[96];
+        double waits = f ? job_shot_longest_wait(f) : 0;
+        if (waits >= JOB_SHOT_JUDGED_S && !f->is_judged)
+            snprintf(text, sizeof text, "not judged: ranks are in a collective for %.0f s", waits);
+        else
+            snprintf(text, sizeof text, "%s", f ? "nothing is worth a warning" : "looking for the ranks");
+        n = verdicts_add(out, 0, 4, "verdict", text, cols, ROLE_VALUE, ACTION_SHOW_RANKS);
+    }
+    if (is_silent)
+        n = verdicts_add_silent(f, cols, out, n,
+                                n + VERDICTS_SILENT_LINES < most ? n + VERDICTS_SILENT_LINES : most);
+    return n;
 }

@@ -24,7 +24,8 @@ int overview_verdicts_indent(int cols);
  * many. A line also explains why there are none. */
 int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out);
 
-/* The same of a job whose ranks are watched together; nothing is worth a warning: a line says so. */
+/* The same of a job whose ranks are watched together; nothing is worth a warning: a line says so. Last the
+ * hosts that give no news, with the reason. */
 int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out);
 
 /* The role of a level (enum verdict_level). */

@@ -22,6 +22,8 @@
 #include "tui/view/rank_text.h"
 #include "tui/view/view.h"
 
+#define RANKS_SILENT_LINES 3 /* of hosts that give no news */
+#define RANKS_SILENT_TEXT 1024
 #define RANKS_GRID_LINES 10 /* at most */
 #define RANKS_GRID_SHARE 3  /* of the rows: a third */
 #define RANKS_MUCH 20       /* rows from which on the stack has a part, though ranks are left out */
@@ -642,11 +644,38 @@ static int ranks_table_rows(const struct ranks_state *s, int rows) {
     return rows < RANKS_MUCH ? rows : rows - (stack < rows / 3 ? stack : rows / 3);
 }
 
+/* A line for each host that gives no news, with the reason, because there may be no rank of it; of many the last line
+ * has the names alone. Returns the lines. */
+static int ranks_draw_silent(const struct ranks_state *s, struct grid *g, struct rect area) {
+    size_t n = job_shot_silent_hosts(s->shot), from = 0;
+    int most = area.rows < RANKS_MUCH / 2 ? 1 : RANKS_SILENT_LINES, lines = n < (size_t)most ? (int)n : most;
+    for (int line = 0; line < lines; line++, from++) {
+        struct strbuf text;
+        strbuf_init(&text, RANKS_SILENT_TEXT);
+        while (!s->shot->hosts[from].silent)
+            from++;
+        const struct job_shot_host *h = &s->shot->hosts[from];
+        size_t left = n - (size_t)line;
+        if (line + 1 < lines || left == 1)
+            strbuf_addf(&text, "no news from %s: %s", *h->name ? h->name : "this host", h->silent);
+        else {
+            strbuf_addf(&text, "no news from %zu %shosts: ", left, line ? "more " : "");
+            rank_text_put_silent(s->shot, from, false, &text);
+        }
+        grid_text_fit(g, area, line, 1, area.cols - 2, ROLE_CONN_WAIT, GRID_LEFT, strbuf_str(&text));
+        strbuf_fini(&text);
+    }
+    return lines;
+}
+
 static void ranks_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct ranks_state *s = state;
     char empty[256] = "";
     if (s->shot != job_state_shown(app)) /* it was frozen, or is no longer */
         ranks_update(s, app);
+    int silent = ranks_draw_silent(s, g, area);
+    area.row += silent;
+    area.rows -= silent;
     int lines = ranks_plan(s, g, area, s->n + 1 > area.rows);
     if (lines) {
         struct rect cells = {area.row, area.col + 1, lines, area.cols - 2};
