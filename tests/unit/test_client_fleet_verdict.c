@@ -377,6 +377,18 @@ static void test_operations(void **state) {
     assert_non_null(strstr(denied, "no other operation"));
 }
 
+/* It has entered what the others have finished, and its thread saves, behind its device, or does something else. */
+static void test_stuck(void **state) {
+    static const char *const doing[] = {"SAVING", "LOADING", "EVALUATING", "COMPILING"};
+    (void)state;
+    for (size_t i = 0; i < sizeof doing / sizeof doing[0]; i++) {
+        begin(-1);
+        count(3, 0, 101, 99);
+        (void)snprintf(now[3].state.doing, sizeof now[3].state.doing, "%s", doing[i]);
+        assert_string_equal(judge(NULL), "HUNG bad 3 NETWORK 91");
+    }
+}
+
 static void test_circle(void **state) {
     (void)state;
     begin(3);
@@ -768,6 +780,7 @@ int main(void) {
         cmocka_unit_test(test_gil),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),

@@ -592,6 +592,9 @@ static enum fleet_verdict_cause fleet_find_cause(const struct fleet_verdict_rank
     /* its agent asks for the GIL, and does not get it */
     if (s->needs_gil || (s->has_gil && h->role == HANG_NO_ANSWER && r->now->answer != RANK_NOT_ASKED))
         return FLEET_CAUSE_GIL;
+    /* what it has entered does not end, whatever its thread does meanwhile */
+    if (h->role == HANG_STUCK)
+        return FLEET_CAUSE_NETWORK;
     if (strcmp(s->doing, "COMPILING") == 0)
         return FLEET_CAUSE_COMPILE;
     if (strcmp(s->phase, "loader") == 0 || s->wait == MODEL_WAIT_LOADER)
@@ -602,8 +605,6 @@ static enum fleet_verdict_cause fleet_find_cause(const struct fleet_verdict_rank
         return FLEET_CAUSE_LOADING;
     if (strcmp(s->doing, "EVALUATING") == 0)
         return FLEET_CAUSE_EVALUATION;
-    if (h->role == HANG_STUCK)
-        return FLEET_CAUSE_NETWORK;
     if (s->collective[0])
         return FLEET_CAUSE_ORDER;
     if (s->wait == MODEL_WAIT_SLEEP)
