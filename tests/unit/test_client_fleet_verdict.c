@@ -389,6 +389,20 @@ static void test_stuck(void **state) {
     }
 }
 
+/* Two have sent something to each other in the group of all: their numbers are no longer those of the others. */
+static void test_p2p_numbers(void **state) {
+    (void)state;
+    begin(-1);
+    for (int r = 0; r < RANKS; r++) {
+        bool sends = r == 2 || r == 3;
+        count(r, 0, sends ? 5000 : 100, 100);
+        groups_now[r][0].p2p = sends;
+        groups_now[r][0].since_s = sends ? 30 : NAN;
+        stand(r, "pause", 70, "");
+    }
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+}
+
 static void test_circle(void **state) {
     (void)state;
     begin(3);
@@ -781,6 +795,7 @@ int main(void) {
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_p2p_numbers),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),

@@ -76,6 +76,7 @@ struct fleet_union {
     const struct rank_group *row; /* of one of its members */
     struct hang_member *members;
     size_t n;
+    bool p2p; /* in one of its members: its numbers are not those of collectives */
     struct fleet_verdict_group *out;
 };
 
@@ -223,6 +224,7 @@ static int fleet_add_row(struct fleet_work *w, struct fleet_union *u, const stru
                                               .enqueued = g->enqueued,
                                               .completed = g->completed,
                                               .what = rank_group_what(g)};
+    u->p2p |= g->p2p;
     if (before && (before->enqueued != g->enqueued || before->completed != g->completed))
         out->moves = true;
     fleet_widen(&out->enqueued_min, &out->enqueued_max, g->enqueued);
@@ -384,10 +386,8 @@ static void fleet_set_answers(struct fleet_work *w) {
     for (size_t g = 0; g < w->n_groups; g++) {
         struct fleet_verdict_group *out = w->groups[g].out;
         collectives += out->completed_max > 0 ? out->completed_max : 0;
-        w->hang_groups[g] =
-            (struct hang_group){.members = w->groups[g].members,
-                                .n = w->groups[g].n,
-                                .p2p = out->moves || (w->groups[g].row && w->groups[g].row->p2p)};
+        w->hang_groups[g] = (struct hang_group){
+            .members = w->groups[g].members, .n = w->groups[g].n, .p2p = out->moves || w->groups[g].p2p};
     }
     w->young = w->by_stacks ? uptime_s < FLEET_VERDICT_YOUNG_S : collectives < FLEET_VERDICT_YOUNG;
 }
