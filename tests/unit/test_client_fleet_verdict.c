@@ -403,6 +403,28 @@ static void test_p2p_numbers(void **state) {
     assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
 }
 
+/* Not everything is known of the rank for which the others wait. */
+static void test_half_known(void **state) {
+    (void)state;
+    /* it has entered as many as the others have completed */
+    begin(3);
+    groups_now[3][0].completed = groups_before[3][0].completed = -1;
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    /* nothing in this group */
+    begin(3);
+    groups_now[3][0].completed = groups_before[3][0].completed = -1;
+    groups_now[3][0].enqueued = groups_before[3][0].enqueued = -1;
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    assert_non_null(strstr(text, "perhaps for rank 3, whose counters are not known"));
+    /* by stacks, and its stack cannot be read */
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        no_counters(r);
+    before[3].state.has_stack = now[3].state.has_stack = false;
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    assert_non_null(strstr(text, "perhaps for rank 3, whose stack is not known"));
+}
+
 static void test_circle(void **state) {
     (void)state;
     begin(3);
@@ -796,6 +818,7 @@ int main(void) {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_p2p_numbers),
+        cmocka_unit_test(test_half_known),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),

@@ -96,6 +96,20 @@ static void test_cases(void **state) {
     expect("");
 }
 
+/* How many it has completed is not known: it has not entered what comes after those that it has entered. */
+static void test_entered(void **state) {
+    (void)state;
+    begin(3);
+    add((int[]){0, 4, 3, 1, 3, -1, 2, 4, 3, -1});
+    expect("1 missing");
+    members[0][1].enqueued = 0;
+    expect("1 missing");
+    members[0][1].enqueued = 4; /* it has, and may have completed it */
+    expect("alike");
+    members[0][0].completed = members[0][2].completed = -1; /* nobody is known to wait */
+    expect("");
+}
+
 /* A rank far ahead does not make all others culprits. */
 static void test_ahead(void **state) {
     (void)state;
@@ -416,10 +430,11 @@ static void test_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_chain),     cmocka_unit_test(test_mismatch),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_against_pairs),
-        cmocka_unit_test(test_simulated), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_cases),         cmocka_unit_test(test_entered),
+        cmocka_unit_test(test_ahead),         cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_mismatch),      cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,7 @@ static int fleet_add_row(struct fleet_work *w, struct fleet_union *u, const stru
     const struct rank_group *g = row->row, *before = fleet_row_before(rank, g);
     struct fleet_verdict_group *out = u->out;
     u->members[u->n++] = (struct hang_member){.rank = rank->rank,
-                                              .known = g->enqueued >= 0 && g->completed >= 0,
+                                              .known = g->enqueued >= 0,
                                               .enqueued = g->enqueued,
                                               .completed = g->completed,
                                               .what = rank_group_what(g)};
@@ -1158,12 +1158,14 @@ static bool fleet_is_part(const struct fleet_work *w, size_t g) {
     return u->out->size > 0 && u->n < (size_t)u->out->size;
 }
 
-/* A member whose counters are not known: where a rank is accused, it may be waiting for that one in another
- * group. -1: there is none. */
+/* A member of which nothing is known: it may be behind, unless it waits itself. Where a rank is accused, it may
+ * wait for that one, too. -1: there is none. */
 static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g) {
-    for (size_t m = 0; m < w->groups[g].n && w->hang.n_culprits; m++)
-        if (!w->groups[g].members[m].known)
-            return w->groups[g].members[m].rank;
+    for (size_t m = 0; m < w->groups[g].n; m++) {
+        int32_t rank = w->groups[g].members[m].rank;
+        if (!w->groups[g].members[m].known && (w->hang.n_culprits || !w->waits[w->index[rank]]))
+            return rank;
+    }
     return -1;
 }
 
@@ -1190,8 +1192,8 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
         fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for others of its %d ranks, which are not known",
                           waiting, where, time, (int)w->groups[g].out->size);
     else if (fleet_find_unknown(w, g) >= 0)
-        fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for rank %d, whose counters are not known",
-                          waiting, where, time, (int)fleet_find_unknown(w, g));
+        fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for rank %d, whose %s not known", waiting, where,
+                          time, (int)fleet_find_unknown(w, g), w->by_stacks ? "stack is" : "counters are");
     else if (w->by_stacks)
         fleet_verdict_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting,
                           where, time);
@@ -1219,7 +1221,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
         int64_t least = state->front;
         for (size_t m = 0; m < w->groups[g].n; m++) {
             const struct hang_member *member = &w->groups[g].members[m];
-            if (member->known && member->completed < member->enqueued && member->completed < least)
+            if (hang_is_open(member) && member->completed < least)
                 least = member->completed;
         }
         v = fleet_add_verdict(w);
@@ -1233,7 +1235,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
             return -1;
         for (size_t m = 0; m < w->groups[g].n; m++) {
             const struct hang_member *member = &w->groups[g].members[m];
-            if (member->known && member->completed < member->enqueued && member->completed == least &&
+            if (hang_is_open(member) && member->completed == least &&
                 rank_set_add(&v->waiting, member->rank, member->rank) != 0)
                 return -1;
         }

@@ -48,8 +48,9 @@ struct hang_work {
 
 /* ---- a group ---- */
 
+/* How far it has come for certain: what it has not entered it has not completed. */
 static int64_t hang_completed(const struct hang_member *m) {
-    return m->completed > m->enqueued ? m->enqueued : m->completed;
+    return m->completed < 0 || m->completed > m->enqueued ? m->enqueued : m->completed;
 }
 
 static int hang_add_edge(struct hang_work *w, uint32_t from, uint32_t to, bool behind) {
@@ -81,10 +82,10 @@ static size_t hang_read_members(struct hang_work *w, size_t g) {
         *p = (struct hang_place){.member = i, .behind_from = INT64_MIN};
         if (answer != HANG_ANSWERS)
             roles[i] = answer == HANG_GONE ? HANG_NO_PROCESS : HANG_NO_ANSWER;
-        else if (!m->known || m->enqueued < 0 || m->completed < 0)
+        else if (!m->known || m->enqueued < 0)
             continue;
         else {
-            p->open = m->completed < m->enqueued;
+            p->open = hang_is_open(m);
             p->behind_from = hang_completed(m) + p->open;
             roles[i] = p->open ? HANG_ALIKE : HANG_DONE;
         }
@@ -318,7 +319,7 @@ static void hang_mark_alike(struct hang_work *w, const struct hang_sink *sinks) 
         struct hang_group_state *s = &w->out->groups[g];
         for (size_t i = 0; i < w->groups[g].n && s->open && !s->alike; i++) {
             const struct hang_member *m = &w->groups[g].members[i];
-            s->alike = m->known && m->rank >= 0 && m->rank < w->n_ranks && m->completed < m->enqueued &&
+            s->alike = m->rank >= 0 && m->rank < w->n_ranks && hang_is_open(m) &&
                        hang_is_alike(&sinks[w->component[m->rank]]);
         }
         w->out->alike |= s->alike;

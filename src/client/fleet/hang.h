@@ -9,6 +9,7 @@
  *   - for members with fewer completed ones: they have not come as far, or do not finish;
  *   - for members with as many, and none open: they have not entered the next one;
  *   - for members that entered another operation under the same number, where most entered one;
+ *   - for members that have not entered the open one, where no more is known of them;
  *   - for members that do not answer or are gone;
  *   - if there are none of these, for all that stand where it stands: one of them does not get to it.
  *
@@ -32,9 +33,9 @@ enum hang_answer { HANG_ANSWERS, HANG_SILENT, HANG_GONE };
 
 struct hang_member {
     int32_t rank;
-    bool known; /* the counters are; of a rank that answers but does not know the group they are not */
-    int64_t enqueued, completed;
-    uint64_t what; /* a hash of operation, size and type of the first that is open; 0 unknown */
+    bool known; /* enqueued is; of a rank that answers but does not know the group it is not */
+    int64_t enqueued, completed; /* completed -1: unknown */
+    uint64_t what;               /* a hash of operation, size and type of the first that is open; 0 unknown */
 };
 
 struct hang_group {
@@ -42,6 +43,11 @@ struct hang_group {
     size_t n;
     bool p2p;
 };
+
+/* Whether a collective is open in it, as far as is known. */
+static inline bool hang_is_open(const struct hang_member *m) {
+    return m->known && m->completed >= 0 && m->completed < m->enqueued;
+}
 
 /* What a member is to its group. */
 enum hang_role {
