@@ -389,6 +389,27 @@ static void test_stuck(void **state) {
     }
 }
 
+/* The ranks of a host do not finish what the others have finished. */
+static void test_stuck_together(void **state) {
+    (void)state;
+    begin(-1);
+    for (int r = 0; r < RANKS; r++)
+        count(r, 0, r < 6 ? 102 : 101, r < 6 ? 101 : 100);
+    assert_string_equal(judge(NULL), "HUNG bad 6-7 NETWORK 91");
+    assert_non_null(strstr(text, "ranks 0-5 wait for ranks 6-7 in all_reduce #101"));
+    /* as many as those: either may be */
+    for (int r = 4; r < 6; r++)
+        count(r, 0, 101, 100);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    /* with NCCL one may have ended first */
+    begin(-1);
+    count(3, 0, 102, 101);
+    assert_string_equal(judge(NULL), "MISMATCH bad 3 OPERATION 91");
+    for (int r = 0; r < RANKS; r++)
+        (void)snprintf(groups_now[r][0].backend, sizeof groups_now[r][0].backend, "nccl");
+    assert_string_equal(judge(NULL), "MISMATCH warning 3 OPERATION 91");
+}
+
 /* Two have sent something to each other in the group of all: their numbers are no longer those of the others. */
 static void test_p2p_numbers(void **state) {
     (void)state;
@@ -817,6 +838,7 @@ int main(void) {
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_stuck_together),
         cmocka_unit_test(test_p2p_numbers),
         cmocka_unit_test(test_half_known),
         cmocka_unit_test(test_circle),

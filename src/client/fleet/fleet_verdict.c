@@ -392,6 +392,50 @@ static void fleet_set_answers(struct fleet_work *w) {
     w->young = w->by_stacks ? uptime_s < FLEET_VERDICT_YOUNG_S : collectives < FLEET_VERDICT_YOUNG;
 }
 
+/* What those that wait with the fewest completed ones have completed. */
+static int64_t fleet_find_least(const struct fleet_work *w, size_t g) {
+    int64_t least = w->hang.groups[g].front;
+    for (size_t m = 0; m < w->groups[g].n; m++) {
+        const struct hang_member *member = &w->groups[g].members[m];
+        if (hang_is_open(member) && member->completed < least)
+            least = member->completed;
+    }
+    return least;
+}
+
+/* Some stand alike in what most of their group have completed, and these wait for them: it is they who do not
+ * finish it. */
+static int fleet_name_few(struct fleet_work *w) {
+    struct hang *h = &w->hang;
+    bool *named = calloc((size_t)w->n_ranks + 1, sizeof *named);
+    if (!named)
+        return -1;
+    for (size_t i = 0; i < h->n_culprits; i++)
+        named[h->culprits[i].rank] = true;
+    for (size_t g = 0; g < w->n_groups; g++) {
+        const struct fleet_union *u = &w->groups[g];
+        int64_t least = fleet_find_least(w, g);
+        size_t few = 0, ahead = 0;
+        for (size_t m = 0; h->groups[g].alike && m < u->n; m++) {
+            few += hang_is_open(&u->members[m]) && u->members[m].completed == least;
+            ahead += u->members[m].known && u->members[m].completed > least;
+        }
+        if (ahead <= few || least == h->groups[g].front)
+            continue;
+        h->groups[g].alike = false;
+        for (size_t m = 0; m < u->n; m++) {
+            int32_t rank = u->members[m].rank;
+            if (!hang_is_open(&u->members[m]) || u->members[m].completed != least || named[rank])
+                continue;
+            named[rank] = true;
+            h->culprits[h->n_culprits++] = (struct hang_culprit){
+                .rank = rank, .role = HANG_STUCK, .group = g, .number = least + 1, .root = UINT32_MAX};
+        }
+    }
+    free(named);
+    return 0;
+}
+
 static int fleet_describe_groups(struct fleet_work *w) {
     for (size_t g = 0; g < w->n_groups; g++) {
         struct fleet_union *u = &w->groups[g];
@@ -1113,21 +1157,26 @@ static int fleet_judge_circle(struct fleet_work *w, size_t from, bool *done) {
 
 /* ---- nobody ---- */
 
-/* Who has completed what all others have entered and do not complete, of an operation that ends for
+/* The few that have completed what most have entered and do not complete, of an operation that ends for
  * nobody before all have entered it: it was another one there. 0, or -1 without memory. */
 static int fleet_find_ahead(const struct fleet_work *w, size_t g, const char *op, int64_t number,
                             struct rank_set *out) {
     static const char *const whole[] = {"all_reduce", "allreduce",      "all_gather", "allgather",
                                         "barrier",    "reduce_scatter", "all_to_all", "alltoall"};
     bool is_whole = false;
+    size_t n = 0, waiting = 0;
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         is_whole |= strncmp(op, whole[i], strlen(whole[i])) == 0;
     for (size_t m = 0; is_whole && m < w->groups[g].n; m++) {
         const struct hang_member *member = &w->groups[g].members[m];
-        if (member->known && member->completed >= number &&
-            rank_set_add(out, member->rank, member->rank) != 0)
+        bool is_ahead = member->known && member->completed >= number;
+        waiting += hang_is_open(member) && !is_ahead;
+        n += is_ahead;
+        if (is_ahead && rank_set_add(out, member->rank, member->rank) != 0)
             return -1;
     }
+    if (n == waiting)
+        rank_set_fini(out);
     return 0;
 }
 
@@ -1169,6 +1218,11 @@ static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g) {
     return -1;
 }
 
+/* NCCL and its like: a collective need not end on all devices at the same time. */
+static bool fleet_is_on_devices(const struct fleet_work *w, size_t g) {
+    return w->groups[g].row && strstr(w->groups[g].row->backend, "ccl");
+}
+
 static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v, size_t g,
                             const char *where) {
     char waiting[160], ahead[160], time[32], own[320];
@@ -1181,8 +1235,10 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
         v->at = s->at;
     if (v->ranks.n)
         fleet_verdict_say(
-            v, "%s wait in %s, for %s, which %s alone has completed: there it was another operation or size",
-            waiting, where, time, fleet_put_ranks(&v->ranks, ahead, sizeof ahead));
+            v,
+            "%s wait in %s, for %s, which %s alone has completed: %sthere it was another operation or size",
+            waiting, where, time, fleet_put_ranks(&v->ranks, ahead, sizeof ahead),
+            fleet_is_on_devices(w, g) ? "perhaps " : "");
     else if (state->split)
         fleet_verdict_say(v, "%s have entered different operations as number %lld of group %s, for %s",
                           waiting, (long long)v->number, w->groups[g].out->pg, time);
@@ -1218,12 +1274,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
         if (!state->alike)
             continue;
         /* those that are ahead are not at the front of the others */
-        int64_t least = state->front;
-        for (size_t m = 0; m < w->groups[g].n; m++) {
-            const struct hang_member *member = &w->groups[g].members[m];
-            if (hang_is_open(member) && member->completed < least)
-                least = member->completed;
-        }
+        int64_t least = fleet_find_least(w, g);
         v = fleet_add_verdict(w);
         if (!v)
             return -1;
@@ -1243,6 +1294,7 @@ static int fleet_judge_alike(struct fleet_work *w) {
             return -1;
         v->code = state->split || v->ranks.n ? FLEET_CODE_MISMATCH : FLEET_CODE_ALL_ALIKE;
         v->level = w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g) >= 0 ? VERDICT_NOTE
+                   : v->ranks.n && fleet_is_on_devices(w, g)                               ? VERDICT_WARN
                                                                                            : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
@@ -1370,7 +1422,7 @@ int fleet_verdict_find(const struct fleet_verdict_case *c, struct fleet_verdicts
         rc = hang_find(w.answers, w.n_ranks, w.hang_groups, w.n_groups, &w.hang);
     }
     if (rc == 0) {
-        rc = fleet_describe_groups(&w) != 0 || fleet_judge(&w) != 0 ? -1 : 0;
+        rc = fleet_name_few(&w) != 0 || fleet_describe_groups(&w) != 0 || fleet_judge(&w) != 0 ? -1 : 0;
         hang_fini(&w.hang);
     }
     for (size_t g = 0; g < w.n_groups; g++)
