@@ -446,6 +446,29 @@ static void test_half_known(void **state) {
     assert_non_null(strstr(text, "perhaps for rank 3, whose stack is not known"));
 }
 
+/* One group of torch, with two backends: each has numbers of its own. */
+static void test_backends(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        for (int g = 0; g < 2; g++) {
+            (void)snprintf(groups_now[r][g].pg, sizeof groups_now[r][g].pg, "0");
+            (void)snprintf(groups_now[r][g].backend, sizeof groups_now[r][g].backend, g ? "gloo" : "nccl");
+            groups_before[r][g] = groups_now[r][g];
+            if (g)
+                count(r, g, 5, 5);
+        }
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    /* the first of gloo, which one has not entered: it has no row of it */
+    for (int r = 0; r < RANKS; r++) {
+        count(r, 0, 500, 500);
+        count(r, 1, 1, 0);
+    }
+    before[3].n_groups = now[3].n_groups = 1;
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    assert_non_null(strstr(text, "perhaps for rank 3, whose counters are not known"));
+}
+
 static void test_circle(void **state) {
     (void)state;
     begin(3);
@@ -841,6 +864,7 @@ int main(void) {
         cmocka_unit_test(test_stuck_together),
         cmocka_unit_test(test_p2p_numbers),
         cmocka_unit_test(test_half_known),
+        cmocka_unit_test(test_backends),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),

@@ -152,6 +152,9 @@ static void test_find(void **state) {
     (void)state;
     assert_ptr_equal(rank_group_find(all, 3, &like), &all[2]);
     assert_null(rank_group_find(all, 2, &like));
+    (void)snprintf(like.backend, sizeof like.backend, "gloo"); /* for tensors of the CPU */
+    assert_null(rank_group_find(all, 3, &like));
+    like.backend[0] = '\0';
     (void)snprintf(like.pg, sizeof like.pg, "0");
     assert_null(rank_group_find(all, 3, &like));
 }

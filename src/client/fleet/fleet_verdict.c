@@ -71,7 +71,7 @@ const char *fleet_verdict_cause_name(enum fleet_verdict_cause cause) {
 
 /* ---- what is worked with ---- */
 
-/* A group of the job: the same name and members. */
+/* A group of the job: the same name, members and backend. */
 struct fleet_union {
     const struct rank_group *row; /* of one of its members */
     struct hang_member *members;
@@ -171,7 +171,7 @@ static int fleet_compare_rows(const void *a, const void *b) {
 }
 
 static uint64_t fleet_key(const struct rank_group *g) {
-    return hash_fnv_text(hash_fnv_text(HASH_FNV_START, g->pg), g->ranks);
+    return hash_fnv_text(hash_fnv_text(hash_fnv_text(HASH_FNV_START, g->pg), g->ranks), g->backend);
 }
 
 /* Whether it has given counters of any group. */

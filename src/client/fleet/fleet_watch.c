@@ -182,11 +182,11 @@ static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *reading
 }
 
 static bool fleet_watch_has_progress(const struct rank_reading *before, const struct rank_reading *now) {
-    for (size_t i = 0; i < now->n_groups; i++)
-        for (size_t k = 0; k < before->n_groups; k++)
-            if (strcmp(before->groups[k].pg, now->groups[i].pg) == 0 &&
-                before->groups[k].completed != now->groups[i].completed)
-                return true;
+    for (size_t i = 0; i < now->n_groups; i++) {
+        const struct rank_group *old = rank_group_find(before->groups, before->n_groups, &now->groups[i]);
+        if (old && old->completed != now->groups[i].completed)
+            return true;
+    }
     return false;
 }
 

@@ -122,7 +122,8 @@ ssize_t rank_groups_read(const struct wire_message *answer, struct rank_group *o
 const struct rank_group *rank_group_find(const struct rank_group *groups, size_t n,
                                          const struct rank_group *like) {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(groups[i].pg, like->pg) == 0 && strcmp(groups[i].ranks, like->ranks) == 0)
+        if (strcmp(groups[i].pg, like->pg) == 0 && strcmp(groups[i].ranks, like->ranks) == 0 &&
+            strcmp(groups[i].backend, like->backend) == 0)
             return &groups[i];
     return NULL;
 }

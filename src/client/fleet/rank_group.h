@@ -42,7 +42,8 @@ struct rank_group {
 ssize_t rank_groups_read(const struct wire_message *answer, struct rank_group *out, size_t cap,
                          struct err *e);
 
-/* The group with the name and the members of `like` among `n`; NULL. */
+/* The group with the name, the members and the backend of `like` among `n`; NULL. A group of torch has one row for
+ * each of its backends. */
 const struct rank_group *rank_group_find(const struct rank_group *groups, size_t n,
                                          const struct rank_group *like);
 
