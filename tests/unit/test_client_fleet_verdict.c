@@ -349,6 +349,36 @@ static void test_silent(void **state) {
     assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
 }
 
+/* With NCCL they wait where they need the result, outside of torch.distributed, and so does one without counters. */
+static void test_same_line(void **state) {
+    (void)state;
+    begin(5);
+    for (int r = 0; r < RANKS; r++) {
+        if (r != 5)
+            stand(r, "train", 91, "");
+        groups_now[r][0].since_s = 30;
+    }
+    no_counters(6);
+    assert_string_equal(judge(NULL), "HUNG bad 5 WAIT 31");
+    ranks[6].waits_s = ranks[6].still_s = 0; /* it spins there */
+    now[6].state.thread_ns += 2000 * 1000 * 1000;
+    assert_string_equal(judge(NULL), "HUNG bad 5 WAIT 31");
+    begin(-1); /* it is stopped there */
+    for (int r = 0; r < RANKS; r++) {
+        stand(r, "train", 91, "");
+        groups_now[r][0].since_s = 30;
+    }
+    no_counters(6);
+    before[6].state.state = now[6].state.state = 'T';
+    assert_string_equal(judge(NULL), "HUNG bad 6 STOPPED 91");
+    begin(5); /* it stands elsewhere */
+    for (int r = 0; r < RANKS; r++)
+        groups_now[r][0].since_s = 30;
+    no_counters(6);
+    stand(6, "elsewhere", 92, "");
+    assert_string_equal(judge(NULL), "HUNG bad 5-6 WAIT 31");
+}
+
 static void test_operations(void **state) {
     (void)state;
     begin(-1);
@@ -860,6 +890,7 @@ int main(void) {
         cmocka_unit_test(test_gil),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_same_line),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_stuck_together),
         cmocka_unit_test(test_p2p_numbers),

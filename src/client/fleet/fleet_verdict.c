@@ -371,17 +371,50 @@ static int fleet_begin(struct fleet_work *w) {
     return 0;
 }
 
+static bool fleet_is_place(const struct rank_place *a, const struct rank_place *b) {
+    return a->line == b->line && strcmp(a->func, b->func) == 0 && strcmp(a->file, b->file) == 0;
+}
+
+/* Where most of those stand that have a collective open: with NCCL that is where they need its result, outside of
+ * torch.distributed. NULL: nowhere. */
+static const struct rank_place *fleet_find_line(const struct fleet_work *w) {
+    const struct rank_place *most = NULL;
+    size_t votes = 0, count = 0, n = 0;
+    /* as in hang_find_mismatch */
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t g = 0; g < w->n_groups; g++)
+            for (size_t m = 0; !w->by_stacks && !w->groups[g].p2p && m < w->groups[g].n; m++) {
+                const struct hang_member *member = &w->groups[g].members[m];
+                const struct rank_state *s = fleet_state(&w->c->ranks[w->index[member->rank]]);
+                if (!hang_is_open(member) || !s || !s->has_stack)
+                    continue;
+                bool is_same = most && fleet_is_place(most, &s->own);
+                n += (size_t)pass;
+                count += pass && is_same;
+                if (!pass && votes == 0)
+                    most = &s->own;
+                if (!pass)
+                    votes = votes == 0 || is_same ? votes + 1 : votes - 1;
+            }
+    return 2 * count > n ? most : NULL;
+}
+
 static void fleet_set_answers(struct fleet_work *w) {
+    const struct rank_place *line = fleet_find_line(w);
     int64_t collectives = 0;
     double uptime_s = INFINITY;
     for (size_t i = 0; i < w->c->n; i++) {
         const struct fleet_verdict_rank *r = &w->c->ranks[i];
         bool answers = fleet_has_counters(r);
         uptime_s = r->uptime_s < uptime_s ? r->uptime_s : uptime_s;
-        /* one that gives no counters and waits, as its stack shows, is nobody's cause */
-        w->answers[r->rank] = fleet_is_gone(r)                         ? HANG_GONE
-                              : answers || w->waits[i] || w->by_stacks ? HANG_ANSWERS
-                                                                       : HANG_SILENT;
+        /* one that gives no counters and waits, as its stack shows, or stands where those do that wait, is
+         * nobody's cause */
+        const struct rank_state *s = fleet_state(r);
+        bool waits = w->waits[i] || (line && s && s->has_stack && !fleet_is_stopped(s) && !s->needs_gil &&
+                                     fleet_is_place(line, &s->own));
+        w->answers[r->rank] = fleet_is_gone(r)                   ? HANG_GONE
+                              : answers || waits || w->by_stacks ? HANG_ANSWERS
+                                                                 : HANG_SILENT;
     }
     for (size_t g = 0; g < w->n_groups; g++) {
         struct fleet_verdict_group *out = w->groups[g].out;
@@ -1189,10 +1222,8 @@ static void fleet_put_elsewhere(const struct fleet_work *w, struct fleet_verdict
         const struct rank_state *s = fleet_state(&w->c->ranks[i]);
         size_t same = 0, waiting = 0;
         for (size_t k = 0; k < w->c->n && w->waits[i]; k++) {
-            const struct rank_state *other = fleet_state(&w->c->ranks[k]);
             waiting += w->waits[k];
-            same +=
-                w->waits[k] && other->own.line == s->own.line && strcmp(other->own.func, s->own.func) == 0;
+            same += w->waits[k] && fleet_is_place(&fleet_state(&w->c->ranks[k])->own, &s->own);
         }
         if (!waiting || 2 * same > waiting || ++n > 4)
             continue;
