@@ -518,6 +518,55 @@ static void test_circle(void **state) {
     assert_string_equal(judge(NULL), "HUNG bad 3 ORDER 45");
 }
 
+/* A pipeline: the rank for which others wait waits for another one, of which the counters do not say which. */
+static void test_p2p_waits(void **state) {
+    (void)state;
+    begin(3);
+    stand(3, "recv_forward", 60, "recv");
+    assert_string_equal(judge(NULL), "WAITS FOR note 3 ORDER 60");
+    assert_non_null(
+        strstr(text, "it itself waits point to point, for a rank that is not known, in recv_forward"));
+    /* one that has begun to send, and does something else, is accused */
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        groups_now[r][1].p2p = true;
+    count(3, 1, 51, 50);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+}
+
+/* It waits in another group, some of whose ranks are not known. */
+static void test_waits_beyond(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        (void)snprintf(groups_now[r][1].ranks, sizeof groups_now[r][1].ranks, "%d,%d", r, r + RANKS);
+        groups_now[r][1].size = 2;
+        groups_before[r][1] = groups_now[r][1];
+    }
+    count(3, 1, 101, 100);
+    stand(3, "train", 95, "all_reduce");
+    job.world = 2 * RANKS;
+    job.elsewhere = RANKS;
+    assert_string_equal(judge(NULL), "WAITS FOR note 3 ORDER 95");
+    assert_non_null(
+        strstr(text, "it itself waits in another group, perhaps for a rank of another host, in train"));
+    before[3].state.state = now[3].state.state = 'T';
+    assert_string_equal(judge(NULL), "HUNG bad 3 STOPPED 95");
+    /* of this host, and it has no row of that group */
+    begin(3);
+    for (int r = 3; r < 7; r += 3) {
+        (void)snprintf(groups_now[r][1].ranks, sizeof groups_now[r][1].ranks, "3,6");
+        groups_now[r][1].size = 2;
+        groups_before[r][1] = groups_now[r][1];
+    }
+    count(3, 1, 101, 100);
+    stand(3, "train", 95, "all_reduce");
+    before[6].n_groups = now[6].n_groups = 1;
+    stand(6, "train", 91, "");
+    assert_string_equal(judge(NULL), "WAITS FOR note 3 ORDER 95");
+    assert_non_null(strstr(text, "perhaps for a rank whose counters are not known"));
+}
+
 static void test_nobody(void **state) {
     bool settled;
     (void)state;
@@ -897,6 +946,8 @@ int main(void) {
         cmocka_unit_test(test_half_known),
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_p2p_waits),
+        cmocka_unit_test(test_waits_beyond),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_by_stacks),

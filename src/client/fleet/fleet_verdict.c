@@ -583,9 +583,9 @@ static void fleet_put_where(const struct fleet_work *w, struct fleet_verdict *v,
              out->desc[0] && strcmp(out->desc, "undefined") != 0 ? out->desc : out->pg, size);
 }
 
-/* What keeps a rank, as a clause: "is stopped in train (train.py:3)". */
+/* What keeps a rank, as a clause: "is stopped in train (train.py:3)". `beyond` as of fleet_waits_beyond. */
 static void fleet_put_cause(const struct fleet_verdict *v, const struct fleet_verdict_rank *r,
-                            struct strbuf *out) {
+                            const char *beyond, struct strbuf *out) {
     static const char *const words[FLEET_CAUSES] = {
         [FLEET_CAUSE_STOPPED] = "is stopped by a signal",
         [FLEET_CAUSE_TRACED] = "is stopped by a debugger",
@@ -625,6 +625,8 @@ static void fleet_put_cause(const struct fleet_verdict *v, const struct fleet_ve
     }
     if (v->cause == FLEET_CAUSE_GIL)
         strbuf_adds(out, "keeps the GIL, which its agent does not get,");
+    else if (beyond)
+        strbuf_addf(out, "itself waits %s", beyond);
     else if (v->cause == FLEET_CAUSE_ORDER)
         strbuf_addf(out, "waits in another collective, %s,", s->collective[0] ? s->collective : "unknown");
     else if (v->cause == FLEET_CAUSE_MISMATCH)
@@ -693,6 +695,80 @@ static enum fleet_verdict_cause fleet_find_cause(const struct fleet_verdict_rank
     return s->state == '?' ? FLEET_CAUSE_UNKNOWN : FLEET_CAUSE_WAIT;
 }
 
+/* Whether members of the group are not known: they may be behind. */
+static bool fleet_is_part(const struct fleet_work *w, size_t g) {
+    const struct fleet_union *u = &w->groups[g];
+    return u->out->size > 0 && u->n < (size_t)u->out->size;
+}
+
+/* A member of which nothing is known: it may be behind. `waits`: also one that waits itself, as its stack shows. -1:
+ * there is none. */
+static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g, bool waits) {
+    for (size_t m = 0; m < w->groups[g].n; m++) {
+        int32_t rank = w->groups[g].members[m].rank;
+        if (!w->groups[g].members[m].known && (waits || !w->waits[w->index[rank]]))
+            return rank;
+    }
+    return -1;
+}
+
+/* The group of a row; SIZE_MAX: none. */
+static size_t fleet_find_group(const struct fleet_work *w, const struct rank_group *row) {
+    uint64_t key = fleet_key(row);
+    size_t low = 0, high = w->n_groups;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (fleet_key(w->groups[mid].row) < key)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < w->n_groups && fleet_key(w->groups[low].row) == key ? low : SIZE_MAX;
+}
+
+static bool fleet_is_p2p(const char *op) {
+    static const char *const ops[] = {
+        "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Where a rank for which others wait waits itself, for a rank of which too little is known to say who: so
+ * nobody knows that it is the last. NULL: nowhere. */
+static const char *fleet_waits_beyond(const struct fleet_work *w, const struct fleet_verdict_rank *r,
+                                      enum fleet_verdict_cause cause) {
+    const struct rank_state *s = fleet_state(r);
+    bool same = r->before && s && r->before->state.stack == s->stack;
+    /* one that does something of its own has that as its cause, whatever it has begun before */
+    if (w->by_stacks ||
+        (cause != FLEET_CAUSE_ORDER && !(same && (cause == FLEET_CAUSE_WAIT || cause == FLEET_CAUSE_CPU))))
+        return NULL;
+    /* that something is open point to point says nothing: it may have been sent on the way */
+    if (fleet_is_p2p(s->collective))
+        return "point to point, for a rank that is not known,";
+    for (size_t i = 0; fleet_has_counters(r) && i < r->now->n_groups; i++) {
+        const struct rank_group *row = &r->now->groups[i];
+        if (row->completed < 0 || row->completed >= row->enqueued)
+            continue;
+        size_t g = fleet_find_group(w, row);
+        if (g == SIZE_MAX || w->hang_groups[g].p2p || w->hang.groups[g].behind)
+            continue;
+        if (fleet_is_part(w, g) || fleet_find_unknown(w, g, false) >= 0)
+            return w->c->elsewhere ? "in another group, perhaps for a rank of another host,"
+                                   : "in another group, perhaps for a rank whose counters are not known,";
+    }
+    return NULL;
+}
+
+static enum fleet_verdict_cause fleet_judge_cause(const struct fleet_work *w,
+                                                  const struct fleet_verdict_rank *r,
+                                                  const struct hang_culprit *h) {
+    enum fleet_verdict_cause cause = fleet_find_cause(r, h);
+    return fleet_waits_beyond(w, r, cause) ? FLEET_CAUSE_ORDER : cause;
+}
+
 static bool fleet_is_fact(enum fleet_verdict_cause cause) {
     return cause == FLEET_CAUSE_DEAD || cause == FLEET_CAUSE_STOPPED || cause == FLEET_CAUSE_MISMATCH;
 }
@@ -718,7 +794,8 @@ static void fleet_rate(const struct fleet_work *w, struct fleet_verdict *v,
         v->code = FLEET_CODE_WAITING;
         v->level = VERDICT_NOTE;
         v->settled = two && moved;
-    } else if (v->cause == FLEET_CAUSE_COMPILE || v->cause == FLEET_CAUSE_PAUSED)
+    } else if (v->cause == FLEET_CAUSE_COMPILE || v->cause == FLEET_CAUSE_PAUSED ||
+               (!deadlock && fleet_waits_beyond(w, r, v->cause)))
         v->level = VERDICT_NOTE;
     else if (v->since_s >= late_s && two && (fact || (still && !sleeps && v->cause != FLEET_CAUSE_UNKNOWN))) {
         v->code = v->cause == FLEET_CAUSE_MISMATCH ? FLEET_CODE_MISMATCH
@@ -931,7 +1008,7 @@ static void fleet_put_clause(const struct fleet_work *w, const struct fleet_verd
     double still_s = fleet_still_s(r);
     if (v->cause == FLEET_CAUSE_MISMATCH)
         fleet_put_mismatch(w, r, g, out);
-    fleet_put_cause(v, r, out);
+    fleet_put_cause(v, r, fleet_waits_beyond(w, r, v->cause), out);
     if (moved)
         strbuf_adds(out, ", and moves");
     else if (v->cause != FLEET_CAUSE_DEAD && fleet_state(r) && still_s >= 1)
@@ -1059,7 +1136,7 @@ static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
     char where[192];
     if (!v)
         return -1;
-    v->cause = fleet_find_cause(r, h);
+    v->cause = fleet_judge_cause(w, r, h);
     v->since_s = w->groups[h->group].out->since_s;
     v->number = w->by_stacks ? 0 : h->number;
     fleet_rate(w, v, r, false);
@@ -1075,7 +1152,7 @@ static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
         const struct fleet_verdict_rank *also = fleet_rank_of(w, other->rank);
         struct fleet_verdict rated = {.cause = v->cause, .since_s = v->since_s};
         if (done[i] || other->deadlock || other->group != h->group || other->number != h->number ||
-            fleet_find_cause(also, other) != v->cause)
+            fleet_judge_cause(w, also, other) != v->cause)
             continue;
         fleet_rate(w, &rated, also, false);
         if (rated.code != v->code || rated.level != v->level)
@@ -1232,23 +1309,6 @@ static void fleet_put_elsewhere(const struct fleet_work *w, struct fleet_verdict
     }
 }
 
-/* Whether members of the group are not known: they may be behind. */
-static bool fleet_is_part(const struct fleet_work *w, size_t g) {
-    const struct fleet_union *u = &w->groups[g];
-    return u->out->size > 0 && u->n < (size_t)u->out->size;
-}
-
-/* A member of which nothing is known: it may be behind, unless it waits itself. Where a rank is accused, it may
- * wait for that one, too. -1: there is none. */
-static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g) {
-    for (size_t m = 0; m < w->groups[g].n; m++) {
-        int32_t rank = w->groups[g].members[m].rank;
-        if (!w->groups[g].members[m].known && (w->hang.n_culprits || !w->waits[w->index[rank]]))
-            return rank;
-    }
-    return -1;
-}
-
 /* NCCL and its like: a collective need not end on all devices at the same time. */
 static bool fleet_is_on_devices(const struct fleet_work *w, size_t g) {
     return w->groups[g].row && strstr(w->groups[g].row->backend, "ccl");
@@ -1260,6 +1320,8 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
     const struct hang_group_state *state = &w->hang.groups[g];
     const struct rank_state *s =
         v->waiting.n ? fleet_state(fleet_rank_of(w, v->waiting.ranges[0].first)) : NULL;
+    /* where a rank is accused, it may be waiting for one without counters */
+    int32_t unknown = fleet_find_unknown(w, g, w->hang.n_culprits > 0);
     fleet_put_time(v->since_s, time, sizeof time);
     fleet_put_ranks(&v->waiting, waiting, sizeof waiting);
     if (s && s->has_stack && !v->ranks.n)
@@ -1278,9 +1340,9 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
     else if (fleet_is_part(w, g))
         fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for others of its %d ranks, which are not known",
                           waiting, where, time, (int)w->groups[g].out->size);
-    else if (fleet_find_unknown(w, g) >= 0)
+    else if (unknown >= 0)
         fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for rank %d, whose %s not known", waiting, where,
-                          time, (int)fleet_find_unknown(w, g), w->by_stacks ? "stack is" : "counters are");
+                          time, (int)unknown, w->by_stacks ? "stack is" : "counters are");
     else if (w->by_stacks)
         fleet_verdict_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting,
                           where, time);
@@ -1324,9 +1386,11 @@ static int fleet_judge_alike(struct fleet_work *w) {
         if (fleet_prove_counters(w, v, g, where) != 0 || fleet_prove_waiting(w, v) != 0)
             return -1;
         v->code = state->split || v->ranks.n ? FLEET_CODE_MISMATCH : FLEET_CODE_ALL_ALIKE;
-        v->level = w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g) >= 0 ? VERDICT_NOTE
-                   : v->ranks.n && fleet_is_on_devices(w, g)                               ? VERDICT_WARN
-                                                                                           : VERDICT_BAD;
+        v->level =
+            w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g, w->hang.n_culprits > 0) >= 0
+                ? VERDICT_NOTE
+            : v->ranks.n && fleet_is_on_devices(w, g) ? VERDICT_WARN
+                                                      : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
             v->cause = FLEET_CAUSE_MISMATCH;
