@@ -505,6 +505,28 @@ static void test_circle(void **state) {
     count(3, 1, 101, 100);
     stand(3, "other_order", 44, "all_reduce");
     assert_string_equal(judge(NULL), "DEADLOCK bad 3 ORDER 44");
+    /* another thread of it waits there, for a group of its own: it loads data, and moves */
+    begin(3);
+    count(3, 1, 101, 100);
+    groups_now[3][1].since_s = 30;
+    now[3].state.stack++;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 CPU 31");
+    now[3].state.stack--;
+    (void)snprintf(now[3].state.phase, sizeof now[3].state.phase, "loader");
+    assert_string_equal(judge(NULL), "HUNG bad 3 LOADER 31");
+    /* it moves from one collective to another */
+    begin(3);
+    count(3, 1, 101, 100);
+    stand(3, "other_order", 44, "all_reduce");
+    groups_now[3][1].since_s = 30;
+    now[3].state.stack++;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 ORDER 44");
+    /* it spins, behind its device */
+    begin(3);
+    count(3, 1, 101, 100);
+    groups_now[3][1].since_s = 30;
+    now[3].state.thread_ns += 2000 * 1000 * 1000;
+    assert_string_equal(judge(NULL), "DEADLOCK bad 3 ORDER 31");
     /* two of two */
     begin(-1);
     for (int r = 0; r < RANKS / 2; r++) {

@@ -1188,10 +1188,39 @@ static size_t fleet_waits_in(const struct fleet_work *w, int32_t rank) {
     return SIZE_MAX;
 }
 
+/* Its stack is another one in the reading before. CPU alone says nothing: with NCCL who waits spins. */
+static bool fleet_has_other_stack(const struct fleet_verdict_rank *r) {
+    return r->now && r->before && r->now->state.has_stack && r->before->state.has_stack &&
+           r->now->state.stack != r->before->state.stack;
+}
+
+/* It does something of its own, and it is another thread of it that waits in a circle. */
+static bool fleet_is_elsewhere(const struct fleet_verdict_rank *r, const struct hang_culprit *h) {
+    const struct rank_state *s = fleet_state(r);
+    const struct hang_culprit alone = {.rank = h->rank, .role = h->role};
+    switch (fleet_find_cause(r, &alone)) {
+    case FLEET_CAUSE_STOPPED:
+    case FLEET_CAUSE_TRACED:
+        return true;
+    case FLEET_CAUSE_CPU:
+        return fleet_has_other_stack(r) && !s->collective[0] && !s->in_backward;
+    case FLEET_CAUSE_GC:
+    case FLEET_CAUSE_COMPILE:
+    case FLEET_CAUSE_LOADER:
+    case FLEET_CAUSE_CHECKPOINT:
+    case FLEET_CAUSE_LOADING:
+    case FLEET_CAUSE_EVALUATION:
+    case FLEET_CAUSE_PAUSED:
+        return !s->collective[0] && !s->in_backward;
+    default:
+        return false;
+    }
+}
+
 /* Of a circle those are accused that wait in the group with the fewest: as a rule one rank has
  * another order than all others. */
 static int fleet_judge_circle(struct fleet_work *w, size_t from, bool *done) {
-    const struct hang_culprit *of = &w->hang.culprits[from];
+    struct hang_culprit *of = &w->hang.culprits[from];
     size_t n = w->hang.n_culprits - from;
     struct fleet_verdict *v = fleet_add_verdict(w);
     size_t *counts = calloc(w->n_groups + 1, sizeof *counts), fewest = SIZE_MAX, most = SIZE_MAX;
@@ -1214,21 +1243,40 @@ static int fleet_judge_circle(struct fleet_work *w, size_t from, bool *done) {
         free(counts);
         return 0;
     }
-    bool all = rc == 0 && counts[fewest] == counts[most];
+    bool all = rc == 0 && counts[fewest] == counts[most], moves = false;
     const struct fleet_verdict_rank *first = NULL;
+    size_t elsewhere = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (of[i].root != of[0].root || (!all && fleet_waits_in(w, of[i].rank) != fewest))
             continue;
-        first = first ? first : fleet_rank_of(w, of[i].rank);
+        const struct fleet_verdict_rank *r = fleet_rank_of(w, of[i].rank);
+        if (fleet_is_elsewhere(r, &of[i])) {
+            of[i].deadlock = done[from + i] = false;
+            elsewhere++;
+        }
+        first = first ? first : r;
+        moves |= fleet_has_other_stack(r);
         v->number = v->number ? v->number : of[i].number;
         rc = rank_set_add(&v->ranks, of[i].rank, of[i].rank);
     }
     free(counts);
     if (rc != 0 || !first)
         return -1;
+    if (elsewhere) {
+        rank_set_fini(&v->ranks);
+        w->out->n--;
+        for (size_t i = 0; rc == 0 && i < n; i++)
+            if (!done[from + i] && of[i].root == of[0].root)
+                rc = fleet_judge_rank(w, from + i, done);
+        return rc;
+    }
     v->cause = FLEET_CAUSE_ORDER;
     v->since_s = fmin(w->groups[most].out->since_s, w->groups[fewest].out->since_s);
     fleet_rate(w, v, first, true);
+    if (moves && v->level == VERDICT_BAD) {
+        v->code = FLEET_CODE_WAITS_FOR;
+        v->level = VERDICT_WARN;
+    }
     if (fleet_state(first))
         v->at = fleet_state(first)->at;
     struct fleet_verdict other = {.number = w->groups[fewest].out->completed_max + 1};
