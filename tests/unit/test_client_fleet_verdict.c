@@ -136,6 +136,20 @@ static const char *judge(bool *settled) {
     return found;
 }
 
+/* The evidence of that witness in the worst verdict, "" none. */
+static const char *witness(const char *name) {
+    static char found[256];
+    struct fleet_verdicts v;
+    found[0] = '\0';
+    assert_int_equal(fleet_verdict_find(&job, &v), 0);
+    for (size_t i = 0; i < v.items[0].n_evidence; i++)
+        if (strcmp(v.items[0].evidence[i].witness, name) == 0)
+            (void)snprintf(found, sizeof found, "%d: %s", (int)v.items[0].evidence[i].rank,
+                           v.items[0].evidence[i].text);
+    fleet_verdicts_fini(&v);
+    return found;
+}
+
 /* The rank for which the others wait gives no row, and which ranks the group has is not known. */
 static void test_part(void **state) {
     (void)state;
@@ -499,6 +513,21 @@ static void test_backends(void **state) {
     assert_non_null(strstr(text, "perhaps for rank 3, whose counters are not known"));
 }
 
+/* What is not known was not checked. */
+static void test_denied(void **state) {
+    (void)state;
+    begin(3);
+    judge(NULL);
+    assert_non_null(strstr(denied, "no other operation"));
+    assert_non_null(strstr(witness("counters"), "; the same in both readings"));
+    for (int r = 0; r < RANKS; r++)
+        groups_now[r][0].op[0] = '\0';
+    judge(NULL);
+    assert_null(strstr(denied, "no other operation"));
+    before[6].answer = RANK_SILENT;
+    assert_null(strstr(witness("counters"), "; the same in both readings"));
+}
+
 static void test_circle(void **state) {
     (void)state;
     begin(3);
@@ -745,20 +774,6 @@ static void gpu(int r, double util_pct, double power_w) {
     before[r].gpu_power_w = now[r].gpu_power_w = power_w;
 }
 
-/* The evidence of that witness in the worst verdict, "" none. */
-static const char *witness(const char *name) {
-    static char found[256];
-    struct fleet_verdicts v;
-    found[0] = '\0';
-    assert_int_equal(fleet_verdict_find(&job, &v), 0);
-    for (size_t i = 0; i < v.items[0].n_evidence; i++)
-        if (strcmp(v.items[0].evidence[i].witness, name) == 0)
-            (void)snprintf(found, sizeof found, "%d: %s", (int)v.items[0].evidence[i].rank,
-                           v.items[0].evidence[i].text);
-    fleet_verdicts_fini(&v);
-    return found;
-}
-
 static void test_gpus(void **state) {
     (void)state;
     /* the one that is missing does not spin: that supports what the counters say */
@@ -967,6 +982,7 @@ int main(void) {
         cmocka_unit_test(test_p2p_numbers),
         cmocka_unit_test(test_half_known),
         cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_denied),
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_p2p_waits),
         cmocka_unit_test(test_waits_beyond),

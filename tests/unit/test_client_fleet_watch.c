@@ -21,6 +21,8 @@
 static double now_s;     /* of the next reading */
 static bool is_cut;      /* its host gives no news */
 static bool has_process; /* of the last rank: this host was promised it */
+static bool is_nameless; /* agents do not say which operation is open */
+static int other_op;     /* the rank that has entered another one, and one more; 0 none */
 static bool is_untold;   /* the kernel does not say when it ran last */
 
 static void put_place(struct rank_place *p, const char *func, int32_t line) {
@@ -58,7 +60,10 @@ static int read_ranks(void *arg, bool counters, const struct fleet_verdict_rank 
         struct rank_group *g = readings[i].groups;
         snprintf(g->pg, sizeof g->pg, "0");
         snprintf(g->ranks, sizeof g->ranks, "0-%d", RANKS - 1);
-        snprintf(g->op, sizeof g->op, "%s", is_behind ? "" : "all_reduce");
+        snprintf(g->op, sizeof g->op, "%s",
+                 is_behind || is_nameless        ? ""
+                 : ranks[i].rank == other_op - 1 ? "all_gather"
+                                                 : "all_reduce");
         g->size = RANKS;
         g->bytes = 4;
         g->enqueued = is_behind ? 100 : 101;
@@ -205,12 +210,28 @@ static void a_missing_rank_stays_dead(void **state) {
     fleet_watch_free(w);
 }
 
+/* An agent that has read its entries once reads only counters after that: the operation is still the same one. */
+static void an_operation_is_kept(void **state) {
+    (void)state;
+    is_cut = false;
+    has_process = true;
+    other_op = 3;
+    struct fleet_watch *w = watch_ranks();
+    judge(w, BEGAN);
+    is_nameless = true;
+    const char *text = judge(w, BEGAN + 3);
+    expect(text, "has entered all_gather", true);
+    expect(text, "no other operation", false);
+    is_nameless = false;
+    other_op = 0;
+    fleet_watch_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_news_nothing_is_known),
-        cmocka_unit_test(news_after_none),
-        cmocka_unit_test(it_is_watched_again),
-        cmocka_unit_test(a_missing_rank_stays_dead),
+        cmocka_unit_test(without_news_nothing_is_known), cmocka_unit_test(news_after_none),
+        cmocka_unit_test(it_is_watched_again),           cmocka_unit_test(a_missing_rank_stays_dead),
+        cmocka_unit_test(an_operation_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,8 @@ struct fleet_union {
     const struct rank_group *row; /* of one of its members */
     struct hang_member *members;
     size_t n;
-    bool p2p; /* in one of its members: its numbers are not those of collectives */
+    bool p2p;   /* in one of its members: its numbers are not those of collectives */
+    bool twice; /* all that is known of it was known in the reading before */
     struct fleet_verdict_group *out;
 };
 
@@ -225,6 +226,7 @@ static int fleet_add_row(struct fleet_work *w, struct fleet_union *u, const stru
                                               .completed = g->completed,
                                               .what = rank_group_what(g)};
     u->p2p |= g->p2p;
+    u->twice &= before != NULL;
     if (before && (before->enqueued != g->enqueued || before->completed != g->completed))
         out->moves = true;
     fleet_widen(&out->enqueued_min, &out->enqueued_max, g->enqueued);
@@ -259,7 +261,7 @@ static int fleet_add_group(struct fleet_work *w, size_t first, size_t n) {
     const struct rank_group *row = w->rows[first].row;
     struct rank_set expected = {.n = 0};
     struct err ignored;
-    *u = (struct fleet_union){.row = row, .out = out};
+    *u = (struct fleet_union){.row = row, .out = out, .twice = true};
     *out = (struct fleet_verdict_group){.size = row->size,
                                         .enqueued_min = -1,
                                         .enqueued_max = -1,
@@ -851,7 +853,7 @@ static int fleet_prove_counters(const struct fleet_work *w, struct fleet_verdict
         v, -1, "counters", "group %.40s: %s in %s; entered %lld to %lld, over %lld to %lld%s", out->pg,
         fleet_put_ranks(&v->waiting, waiting, sizeof waiting), where, (long long)out->enqueued_min,
         (long long)out->enqueued_max, (long long)out->completed_min, (long long)out->completed_max,
-        w->apart_s > 0 ? "; the same in both readings" : "");
+        w->apart_s > 0 && w->groups[g].twice ? "; the same in both readings" : "");
 }
 
 static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
@@ -932,6 +934,16 @@ static void fleet_put_unanswered(const struct fleet_work *w, struct strbuf *out)
     rank_set_fini(&set);
 }
 
+/* Of all that are open. */
+static bool fleet_knows_operations(const struct fleet_work *w) {
+    for (size_t i = 0; i < w->n_rows; i++) {
+        const struct rank_group *row = w->rows[i].row;
+        if (row->completed >= 0 && row->completed < row->enqueued && !row->op[0])
+            return false;
+    }
+    return true;
+}
+
 /* What was checked. */
 static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v) {
     struct strbuf text;
@@ -943,7 +955,7 @@ static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v
         strbuf_addf(&text, "no rank has ended; ");
     if (!w->n_stopped)
         strbuf_addf(&text, "none is stopped; ");
-    if (!mismatches && !w->by_stacks && v->cause != FLEET_CAUSE_MISMATCH)
+    if (!mismatches && !w->by_stacks && v->cause != FLEET_CAUSE_MISMATCH && fleet_knows_operations(w))
         strbuf_addf(&text, "no other operation; ");
     if (!w->by_stacks) {
         strbuf_addf(&text, "counters of %d of %zu ranks", w->n_answered, w->c->n);

@@ -228,13 +228,20 @@ static void fleet_watch_remember_one(struct fleet_watch *w, size_t i, const stru
     w->ranks[i].waits_s = isnan(one->ran_s) ? NAN : now_s - one->ran_s;
 }
 
-/* Since when the counters of its groups are equal: a collective that is open now is open since then. */
+/* Since when the counters of its groups are equal: a collective that is open now is open since then, and is the one
+ * that was open then. */
 static void fleet_watch_compare_groups(const struct rank_reading *before, struct rank_reading *now) {
     for (size_t i = 0; i < now->n_groups; i++) {
         struct rank_group *g = &now->groups[i];
         const struct rank_group *old = before ? rank_group_find(before->groups, before->n_groups, g) : NULL;
         bool is_equal = old && old->enqueued == g->enqueued && old->completed == g->completed;
         g->equal_at_s = is_equal ? old->equal_at_s : now->asked_s;
+        /* the same one is open, and an agent need not have read again which it is */
+        if (is_equal && !g->op[0]) {
+            memcpy(g->op, old->op, sizeof g->op);
+            memcpy(g->dtype, old->dtype, sizeof g->dtype);
+            g->bytes = old->bytes;
+        }
         g->since_s = fmax(isnan(g->since_s) ? 0 : g->since_s, now->asked_s - g->equal_at_s);
     }
 }
