@@ -32,6 +32,8 @@ struct main_targets {
     char pids[OPTION_LIST_MAX][16];
     struct rank_there there[RANKS_THERE_MAX]; /* ranks on other hosts */
     size_t n_there;
+    /* the address of a target of the list that has one already; NULL */
+    const struct target_address *addrs[OPTION_LIST_MAX];
 };
 
 static int main_add_pid(struct main_targets *t, pid_t pid, struct err *e) {
@@ -63,8 +65,11 @@ static int main_add_there(struct main_targets *t, const char *text, const struct
     left = left < OPTION_LIST_MAX - t->list.n ? left : OPTION_LIST_MAX - t->list.n;
     ssize_t n = ranks_there_open(text, reach, !line->options->readonly, getpid(), t->there + t->n_there,
                                  line->verb->many_targets ? left : 1, e);
-    for (ssize_t i = 0; i < n; i++)
-        t->list.items[t->list.n++] = t->there[t->n_there++].target;
+    for (ssize_t i = 0; i < n; i++) {
+        const struct rank_there *there = &t->there[t->n_there++];
+        t->addrs[t->list.n] = &there->addr;
+        t->list.items[t->list.n++] = there->target;
+    }
     return n < 0 ? -1 : 0;
 }
 
@@ -105,8 +110,12 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
     struct target_address *addr = calloc(n + 1, sizeof *addr);
     if (rc == 0 && !addr)
         rc = err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = target_resolve(t->list.items[i], &addr[i], e);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (t->addrs[i])
+            addr[i] = *t->addrs[i];
+        else
+            rc = target_resolve(t->list.items[i], &addr[i], e);
+    }
     if (rc == 0) {
         line->options->targets = t->list;
         rc = line->verb->exec(line->options, addr, out, e);

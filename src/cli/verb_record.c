@@ -219,9 +219,9 @@ static int record_there(const struct record_options *o, struct record_job *j, st
         err_set(e, ERR_FAILED, "out of memory for the ranks");
     int rc = n < 0 ? -1 : 0;
     mine.common.targets.n = 0;
-    for (ssize_t i = 0; rc == 0 && i < n; i++) {
+    for (ssize_t i = 0; i < n; i++) {
         mine.common.targets.items[mine.common.targets.n++] = there[i].target;
-        rc = target_resolve(there[i].target, &addr[i], e);
+        addr[i] = there[i].addr;
     }
     if (rc == 0)
         rc = record_targets(&mine.common, addr, j, out, e);

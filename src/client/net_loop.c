@@ -92,6 +92,10 @@ static const struct lws_protocols net_loop_protocols[] = {
     {.name = NULL},
 };
 
+/* For a server to answer the first request: longer than any session waits (session_agent.c), which has a time of its
+ * own for each. */
+#define NET_LOOP_ANSWER_S 60
+
 static void net_loop_drop_log(int level, const char *line) {
     (void)level;
     (void)line;
@@ -110,6 +114,7 @@ struct loop *loop_new(struct err *e) {
     info.protocols = net_loop_protocols;
     info.fd_limit_per_thread = NET_LOOP_MAX_FDS;
     info.pt_serv_buf_size = NET_LOOP_RX_BYTES;
+    info.timeout_secs = info.connect_timeout_secs = NET_LOOP_ANSWER_S;
     l->context = lws_create_context(&info);
     l->vhost = l->context ? lws_get_vhost_by_name(l->context, "default") : NULL;
     if (!l->vhost) {

@@ -748,6 +748,11 @@ static int relay_on_to(struct relay *r, uint32_t id, const struct wire_rows_ask 
     struct err e = {0};
     if (!pid || pid->is_text || pid->number <= 0 || pid->number > INT32_MAX)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no process is named");
+    if (procfs_is_gone((pid_t)pid->number)) {
+        char why[64];
+        snprintf(why, sizeof why, "process %d has ended", (int)pid->number);
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, why);
+    }
     int fd = relay_connect((pid_t)pid->number, attach && !attach->is_text && attach->number == 1, &e);
     if (fd < 0)
         return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));

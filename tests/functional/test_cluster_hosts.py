@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 
 import pytest
 
@@ -67,6 +69,14 @@ LAUNCHERS = {
     "docker": 'case "$*" in "exec -i n"*) shift 2; exec {ssh} "$@" ;; *) exit 9 ;; esac',
     "podman": 'case "$*" in "exec -i n"*) shift 2; exec {ssh} "$@" ;; *) exit 9 ;; esac',
 }
+
+# the same, and it is known how often each host was reached; $n is the number of this time
+COUNTED = """#!/bin/sh
+echo >> "{folder}/$1.starts"
+n=$(wc -l < "{folder}/$1.starts")
+{then}
+exec "{ssh}" "$@"
+"""
 
 # the same, and it ends when it is asked to load agents
 CUT = """#!{python}
@@ -141,6 +151,19 @@ class Hosts:
         ranks = children_of(shell[0]) if shell else []
         return ranks if len(ranks) == 2 and all(is_python(pid) for pid in ranks) else []
 
+    def counted(self, then=":"):
+        """A way to the hosts that counts (starts), and first does what `then` says in the shell."""
+        script = self.folder / "counted"
+        script.write_text(COUNTED.format(folder=self.folder, ssh=self.ssh, then=then))
+        script.chmod(0o755)
+        for file in self.folder.glob("*.starts"):
+            file.unlink()
+        return ["--hosts", "n0,n1", "--via", f"{script} {{host}} {{relay}}"]
+
+    def starts(self, host):
+        file = self.folder / f"{host}.starts"
+        return len(file.read_text()) if file.exists() else 0
+
     def stop(self):
         for process in self.processes:
             process.kill()
@@ -165,6 +188,16 @@ def space_of(pid):
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
         return None
+
+
+def sleeper(pid):
+    """The `sleep` that some process below that one is."""
+    for child in children_of(pid):
+        if open(f"/proc/{child}/comm").read() == "sleep\n":
+            return child
+        if found := sleeper(child):
+            return found
+    return None
 
 
 def children_of(pid):
@@ -236,6 +269,66 @@ def test_agents(hosts, probing, ptrace, wait_until):
     assert done.status == 3 and "nothing was done on n2 (no relay: ssh: connect" in done.stderr
     assert done.stdout.count("loaded") + done.stdout.count("started again") == 2
     wait_until(lambda: not hosts.relays(), 5)
+
+
+def test_relays_of_a_session(hosts, probing, ptrace, wait_until):
+    """The relay with which a rank of another host was found out to be there is that of the session; one that fails later says why."""
+    at = hosts.counted()
+    done = probing(*at, "job:/3", "dump").ok()
+    assert "wait_here" in done.stdout and (hosts.starts("n0"), hosts.starts("n1")) == (1, 2)
+    # what the kernel knows is of the rank, not of what leads there
+    two = ["-t", "job:/0", "-t", "job:/3"]
+    got = rows(probing(*hosts.counted(), *two, "query", "SELECT cmd FROM system.process", "--json"))
+    assert len(got) == 2 and all("rank.py" in row["cmd"] for row in got), got
+    # each listing takes one relay a host, and each rank one more before any of its tables is read
+    at = hosts.counted('[ "$1$n" != n14 ] || { echo "the cable is loose" >&2; exit 255; }')
+    done = probing(*at, *two, "query", "SELECT func FROM python.backtrace")
+    assert done.status == 3 and "n1: it has ended: the cable is loose" in done.stderr, done.stderr
+    wait_until(lambda: not hosts.relays(), 5)
+
+
+@pytest.mark.long
+def test_relays_take_long(hosts, probing, ptrace, wait_until):
+    """Where ssh takes longer than an agent may take for an answer."""
+    at = hosts.counted("sleep 5")
+    assert "wait_here" in probing(*at, "job:/3", "dump", timeout=60).ok().stdout
+    query = "SELECT count(DISTINCT pid) AS n FROM python.backtrace WHERE func = 'wait_here'"
+    assert rows(probing(*at, "-t", "job:/2", "-t", "job:/3", "query", query, "--json", timeout=90)) == [{"n": 2}]
+    wait_until(lambda: not hosts.relays(), 5)
+
+
+def test_connections_to_a_tunnel(hosts, probing, build_dir, ptrace, tmp_path, wait_until):
+    """Who looks whether anybody listens starts no relay; the relay of who leaves ends."""
+    probing("cluster", "attach", "--hosts", "n0,n1", "--via", hosts.via, timeout=60).ok()
+    at = hosts.counted(f'[ ! -e "{tmp_path}/mute" ] || exec sleep 600')
+    with tempfile.TemporaryDirectory(dir="/tmp") as run:
+        command = [f"{build_dir}/probing", *at, "job:/3", "flamegraph", "-o", str(tmp_path / "one.svg"), "--duration", "60s"]
+        client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, XDG_RUNTIME_DIR=run))
+        try:
+            wait_until(lambda: hosts.starts("n1") == 2 and any("relay --stdio" in r for r in hosts.relays()), 30)
+            (folder,) = wait_until(lambda: os.listdir(run), 10)
+            time.sleep(2)  # the session has its relay
+            (tmp_path / "mute").touch()
+
+            def connect():
+                one = socket.socket(socket.AF_UNIX)
+                one.connect(f"{run}/{folder}/sock")
+                return one
+
+            for _ in range(20):
+                connect().close()
+            time.sleep(1)
+            assert hosts.starts("n1") == 2
+            one = connect()
+            one.send(b"GET")
+            wait_until(lambda: hosts.starts("n1") == 3, 10)
+            pid = wait_until(lambda: sleeper(client.pid), 10)
+            one.close()
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5)
+        finally:
+            client.send_signal(signal.SIGINT)
+            client.wait(30)
+        wait_until(lambda: not os.listdir(run), 5)
 
 
 def test_verdict(tmp_path, build_dir, torch_python, wait_until, probing, ptrace):

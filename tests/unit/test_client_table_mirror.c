@@ -123,6 +123,12 @@ static struct fake_agent *serve_for(struct table *t, unsigned drop_after) {
 
 static struct fake_agent *serve(struct table *t) { return serve_for(t, 0); }
 
+static struct table_mirror *mirror_of(const struct fake_agent *a, struct err *e) {
+    struct target_address addr = {.pid = getpid()};
+    (void)snprintf(addr.path, sizeof addr.path, "%s", fake_agent_path(a));
+    return table_mirror_new(&addr, e);
+}
+
 static void update(struct table_mirror *c) {
     struct err e = {.text = ""};
     do
@@ -149,7 +155,7 @@ static void table_mirror_follow(void **state) {
     int fd, none;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = mirror_of(a, &e);
     assert_non_null(c);
     assert_int_equal(table_mirror_pid(c), 0);
     table_add(&t, 50);
@@ -186,7 +192,7 @@ static void a_table_that_is_made_anew(void **state) {
     int fd[2];
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = mirror_of(a, &e);
     assert_non_null(c);
     table_add(&t, 100);
     update(c);
@@ -216,7 +222,7 @@ static void lies_are_refused(void **state) {
     int fd;
     table_open(&t);
     struct fake_agent *a = serve(&t);
-    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = mirror_of(a, &e);
     assert_non_null(c);
     table_add(&t, 50);
     update(c);
@@ -249,7 +255,7 @@ static void a_connection_that_ends(void **state) {
         int fd;
         table_open(&t);
         struct fake_agent *a = serve_for(&t, drop_after);
-        struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+        struct table_mirror *c = mirror_of(a, &e);
         assert_non_null(c);
         for (int round = 0; round < 7; round++) {
             /* at first all at once: a new connection that ends is an error */
@@ -286,7 +292,7 @@ static void those_who_do_not_answer(void **state) {
     struct err e = {.text = ""};
     for (size_t i = 0; i < sizeof manners / sizeof manners[0]; i++) {
         struct fake_agent *a = fake_agent_start(&(struct fake_options){.manner = manners[i]});
-        struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+        struct table_mirror *c = mirror_of(a, &e);
         assert_non_null(c);
         assert_int_equal(table_mirror_update(c, 30, NULL, NULL, &e), -1);
         assert_true(e.text[0] != '\0');
@@ -295,7 +301,7 @@ static void those_who_do_not_answer(void **state) {
     }
     /* Whoever waits for one that is mute may be stopped. */
     struct fake_agent *a = fake_agent_start(&(struct fake_options){.mute_after_hello = true});
-    struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+    struct table_mirror *c = mirror_of(a, &e);
     assert_non_null(c);
     assert_int_equal(table_mirror_update(c, 30, at_once, NULL, &e), -1);
     assert_string_equal(e.text, "interrupted");

@@ -52,17 +52,16 @@ ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool
     if (n == 0)
         n = ranks_there_find(f, &ranks, cap, found, e);
     for (ssize_t i = 0; i < n; i++) {
-        char path[RELAY_TUNNEL_PATH];
         const struct relay_tunnel t = {.reach = reach,
                                        .host = f->nodes[found[i]->node].host,
                                        .pid = found[i]->pid,
                                        .attach = attach,
                                        .owner = owner};
-        if (relay_tunnel_open(&t, path, e) != 0) {
+        if (relay_tunnel_open(&t, &out[i].addr, e) != 0) {
             n = -1;
             break;
         }
-        snprintf(out[i].target, sizeof out[i].target, "unix:%s", path);
+        snprintf(out[i].target, sizeof out[i].target, "unix:%.*s", RELAY_TUNNEL_PATH - 1, out[i].addr.path);
     }
     rank_set_fini(&ranks);
     fleet_source_close(l);

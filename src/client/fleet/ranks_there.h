@@ -9,9 +9,10 @@
 
 #define RANKS_THERE_MAX 32
 
-/* A target as target_resolve takes it: "unix:PATH". */
+/* A target by its name, "unix:PATH", and its address. */
 struct rank_there {
     char target[RELAY_TUNNEL_PATH + 8];
+    struct target_address addr;
 };
 
 /* The ranks that "job:NAME/RANKS" means. `attach`: agents are loaded where there are none. The sockets last as

@@ -24,13 +24,16 @@
 #include "client/hosts/byte_pipe.h"
 #include "client/fleet/report.h"
 #include "client/guard.h"
+#include "client/session/session.h"
+#include "client/target/tunnel_reason.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
 
-#define TUNNEL_START_NS (30 * CLOCK_NS_PER_S) /* for a relay to reach the agent */
+#define TUNNEL_START_NS (SESSION_TUNNEL_S * CLOCK_NS_PER_S) /* for a relay to reach the agent */
 #define TUNNEL_POLL_MS 200
 #define TUNNEL_CONNECTIONS 16 /* at a time */
 #define TUNNEL_ASK 1          /* number of the request */
+#define TUNNEL_GONE 2         /* exit status of what carries a connection: the process there has ended */
 
 /* How opening it went; less than PIPE_BUF. */
 struct tunnel_report {
@@ -42,6 +45,13 @@ struct tunnel_report {
 _Static_assert(sizeof(struct tunnel_report) <= 4096, "the report fits into one write to a pipe");
 
 /* ---- a connection to the agent ---- */
+
+/* How one is made. */
+struct tunnel_try {
+    int client;   /* whom it is for; -1 nobody yet */
+    bool is_left; /* who has left meanwhile */
+    bool is_gone; /* there is no such process on the host */
+};
 
 static int tunnel_write(int fd, const char *data, size_t len) {
     for (size_t at = 0; at < len;) {
@@ -74,7 +84,7 @@ static int tunnel_ask(const struct relay_tunnel *t, int fd) {
 }
 
 /* What it was said. 0, or -1 with the error. */
-static int tunnel_take_answer(const void *data, size_t len, struct err *e) {
+static int tunnel_take_answer(const void *data, size_t len, struct tunnel_try *how, struct err *e) {
     enum wire_error code;
     struct wire_message *m = wire_parse(data, len, e);
     const char *why = m ? wire_message_error(m, &code) : NULL;
@@ -85,23 +95,28 @@ static int tunnel_take_answer(const void *data, size_t len, struct err *e) {
     else if (why) {
         text_sanitize(clean, sizeof clean, why);
         rc = err_set(e, ERR_ATTACH, "%s", clean);
+        how->is_gone = code == WIRE_E_BAD_PARAMS;
     }
     wire_message_free(m);
     return rc;
 }
 
-/* Read until the answer is there. */
-static int tunnel_wait(const struct relay_tunnel *t, struct relay_child *c, struct pipe_reader *in,
-                       struct err *e) {
+/* Read until the answer is there, or whom it is for has left. */
+static int tunnel_wait(const struct relay_tunnel *t, struct relay_child *c, struct tunnel_try *how,
+                       struct pipe_reader *in, struct err *e) {
     uint64_t until = clock_mono_ns() + TUNNEL_START_NS;
     const void *message;
     char data[4096];
     size_t len;
     bool asked = false;
     while (clock_mono_ns() < until) {
-        struct pollfd fds[] = {{.fd = c->out, .events = POLLIN}, {.fd = c->errors, .events = POLLIN}};
-        if (poll(fds, 2, TUNNEL_POLL_MS) < 0 && errno != EINTR)
+        struct pollfd fds[] = {{.fd = c->out, .events = POLLIN},
+                               {.fd = c->errors, .events = POLLIN},
+                               {.fd = how->client, .events = POLLRDHUP}};
+        if (poll(fds, 3, TUNNEL_POLL_MS) < 0 && errno != EINTR)
             return err_set_errno(e, ERR_FAILED, errno, "cannot wait for a relay");
+        if ((how->is_left = fds[2].revents != 0))
+            return err_set(e, ERR_ATTACH, "nobody waits for it");
         if (relay_child_read_errors(c) != 0)
             return err_set(e, ERR_ATTACH, "it prints errors without an end");
         ssize_t n = fds[0].revents ? read(c->out, data, sizeof data) : -1;
@@ -113,7 +128,7 @@ static int tunnel_wait(const struct relay_tunnel *t, struct relay_child *c, stru
             return err_set(e, ERR_FAILED, "out of memory for an answer");
         int rc = pipe_reader_next(in, &message, &len, e);
         if (rc > 0)
-            return tunnel_take_answer(message, len, e);
+            return tunnel_take_answer(message, len, how, e);
         if (rc < 0)
             return -1;
         if (in->is_begun && !asked && tunnel_ask(t, c->in) != 0)
@@ -125,7 +140,7 @@ static int tunnel_wait(const struct relay_tunnel *t, struct relay_child *c, stru
 
 /* Start a relay that is a pipe to the agent. 0, or -1 with the error. */
 static int tunnel_connect(const struct relay_tunnel *t, const struct relay_words *words,
-                          struct relay_child *c, struct err *e) {
+                          struct relay_child *c, struct tunnel_try *how, struct err *e) {
     struct pipe_reader in;
     struct err why = {0};
     char errors[sizeof c->said];
@@ -136,7 +151,7 @@ static int tunnel_connect(const struct relay_tunnel *t, const struct relay_words
     if (rc != 0)
         err_set(&why, ERR_ATTACH, "it has ended");
     else
-        rc = tunnel_wait(t, c, &in, &why);
+        rc = tunnel_wait(t, c, how, &in, &why);
     pipe_reader_fini(&in);
     if (rc == 0)
         return 0;
@@ -147,11 +162,16 @@ static int tunnel_connect(const struct relay_tunnel *t, const struct relay_words
 }
 
 /* Carry what comes through a connection, in a child of its own. */
-static void tunnel_carry(const struct relay_tunnel *t, const struct relay_words *words, struct relay_child *c,
-                         int fd) {
+static void tunnel_carry(const struct relay_tunnel *t, const struct relay_words *words, const char *path,
+                         struct relay_child *c, int fd) {
     struct err e;
-    if (!c->pid && tunnel_connect(t, words, c, &e) != 0)
-        _exit(1);
+    struct tunnel_try how = {.client = fd};
+    if (!c->pid && tunnel_connect(t, words, c, &how, &e) != 0) {
+        if (!how.is_left)
+            tunnel_reason_put(path, err_text(&e));
+        _exit(how.is_gone ? TUNNEL_GONE : 1);
+    }
+    tunnel_reason_remove(path);
     byte_pipe_run((struct byte_end){c->out, c->in}, (struct byte_end){fd, fd}, c->errors);
     relay_child_end(c, false);
     while (!relay_child_is_over(c))
@@ -188,6 +208,7 @@ static int tunnel_listen(char path[RELAY_TUNNEL_PATH], struct err *e) {
 static void tunnel_remove(const char *path) {
     char folder[RELAY_TUNNEL_PATH];
     unlink(path);
+    tunnel_reason_remove(path);
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     rmdir(folder);
 }
@@ -198,40 +219,87 @@ static void tunnel_drop(struct relay_child *c) {
     relay_child_end(c, false);
 }
 
-/* Accept until the owner has ended. */
-static void tunnel_serve(const struct relay_tunnel *t, const struct relay_words *words,
-                         struct relay_child *first, int listener, int owner) {
-    struct relay_child none = {.in = -1, .out = -1, .errors = -1};
-    pid_t relay = first->pid; /* until it ends; connections are counted without it */
-    size_t running = 0;
-    for (;;) {
-        struct pollfd fds[] = {{.fd = running < TUNNEL_CONNECTIONS ? listener : -1, .events = POLLIN},
-                               {.fd = owner, .events = POLLIN}};
-        int n = poll(fds, 2, TUNNEL_POLL_MS);
-        for (pid_t ended; (ended = waitpid(-1, NULL, WNOHANG)) > 0;)
-            if (ended == relay) {
-                tunnel_drop(first);
-                relay = 0;
-            } else
-                running -= running > 0;
-        if ((owner >= 0 && fds[1].revents) || (owner < 0 && kill(t->owner, 0) != 0))
-            return;
-        int fd = n > 0 && fds[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-        if (fd < 0)
-            continue;
-        pid_t self = getpid(), child = fork();
-        if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != self)
-                _exit(1);
-            close(listener);
-            tunnel_carry(t, words, first->pid ? first : &none, fd);
-        }
-        running += child > 0;
-        close(fd);
-        /* it is the child's now; its process stays ours, to be waited for */
-        if (child > 0)
+/* The connections of a tunnel. */
+struct tunnel_connections {
+    /* Those that have sent nothing so far. A relay is started only for who sends something: others look whether
+     * anybody listens, and leave. */
+    int silent[TUNNEL_CONNECTIONS];
+    size_t n_silent;
+    size_t n_carried; /* each by a child of its own */
+    pid_t relay;      /* the first relay, which is a child, too; 0 it has ended */
+};
+
+/* 1: it has sent something; 0: not yet; -1: it has left. */
+static int tunnel_peek(int fd) {
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 ? 1 : n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+/* Wait for children that have ended. True: the process on the host has ended. */
+static bool tunnel_reap(struct tunnel_connections *t, struct relay_child *first) {
+    bool gone = false;
+    int status;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (child == t->relay) {
             tunnel_drop(first);
+            t->relay = 0;
+        } else {
+            t->n_carried -= t->n_carried > 0;
+            gone |= WIFEXITED(status) && WEXITSTATUS(status) == TUNNEL_GONE;
+        }
+    return gone;
+}
+
+/* Give a connection to a child. */
+static void tunnel_start_carrying(const struct relay_tunnel *t, const struct relay_words *words,
+                                  const char *path, struct tunnel_connections *all, struct relay_child *first,
+                                  int listener, int fd) {
+    struct relay_child none = {.in = -1, .out = -1, .errors = -1};
+    pid_t self = getpid(), child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != self)
+            _exit(1);
+        close(listener);
+        /* whose end nobody would see otherwise */
+        for (size_t i = 0; i < all->n_silent; i++)
+            close(all->silent[i]);
+        tunnel_carry(t, words, path, first->pid ? first : &none, fd);
+    }
+    if (child < 0)
+        return;
+    all->n_carried++;
+    /* it is the child's now; its process stays ours, to be waited for */
+    tunnel_drop(first);
+}
+
+/* Accept until the owner has ended, or the process on the host. */
+static void tunnel_serve(const struct relay_tunnel *t, const struct relay_words *words, const char *path,
+                         struct relay_child *first, int listener, int owner) {
+    struct tunnel_connections all = {.relay = first->pid};
+    for (;;) {
+        bool full = all.n_carried + all.n_silent >= TUNNEL_CONNECTIONS;
+        struct pollfd fds[2 + TUNNEL_CONNECTIONS] = {{.fd = full ? -1 : listener, .events = POLLIN},
+                                                     {.fd = owner, .events = POLLIN}};
+        for (size_t i = 0; i < all.n_silent; i++)
+            fds[2 + i] = (struct pollfd){.fd = all.silent[i], .events = POLLIN | POLLRDHUP};
+        int n = poll(fds, 2 + all.n_silent, TUNNEL_POLL_MS);
+        if (tunnel_reap(&all, first) || (owner >= 0 && fds[1].revents) ||
+            (owner < 0 && kill(t->owner, 0) != 0))
+            return;
+        for (size_t i = all.n_silent; n > 0 && i-- > 0;) {
+            int fd = all.silent[i], sent = tunnel_peek(fd);
+            if (sent == 0)
+                continue;
+            all.silent[i] = all.silent[--all.n_silent];
+            if (sent > 0)
+                tunnel_start_carrying(t, words, path, &all, first, listener, fd);
+            close(fd);
+        }
+        int fd = n > 0 && fds[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+        if (fd >= 0)
+            all.silent[all.n_silent++] = fd;
     }
 }
 
@@ -249,11 +317,12 @@ static _Noreturn void tunnel_run(const struct relay_tunnel *t, const struct rela
     guard_drop_files(answer);
     int owner = (int)syscall(SYS_pidfd_open, t->owner, 0);
     int listener = tunnel_listen(report.path, &report.error);
-    report.rc = listener < 0 ? -1 : tunnel_connect(t, words, &first, &report.error);
+    struct tunnel_try how = {.client = -1};
+    report.rc = listener < 0 ? -1 : tunnel_connect(t, words, &first, &how, &report.error);
     bool ok = write(answer, &report, sizeof report) == (ssize_t)sizeof report && report.rc == 0;
     close(answer);
     if (ok)
-        tunnel_serve(t, words, &first, listener, owner);
+        tunnel_serve(t, words, report.path, &first, listener, owner);
     if (listener >= 0)
         tunnel_remove(report.path);
     relay_child_end(&first, true);
@@ -263,10 +332,11 @@ static _Noreturn void tunnel_run(const struct relay_tunnel *t, const struct rela
     _exit(0);
 }
 
-int relay_tunnel_open(const struct relay_tunnel *t, char path[RELAY_TUNNEL_PATH], struct err *e) {
-    struct tunnel_report report;
+int relay_tunnel_begin(const struct relay_tunnel *t, struct relay_tunnel_start *s, struct err *e) {
     int fds[2] = {-1, -1};
     struct relay_words *words = malloc(sizeof *words);
+    *s = (struct relay_tunnel_start){.fd = -1};
+    snprintf(s->host, sizeof s->host, "%s", t->host);
     if (!words)
         return err_set(e, ERR_FAILED, "out of memory for a command");
     if (relay_via_words(&t->reach->via, t->host, words, e) != 0) {
@@ -280,18 +350,53 @@ int relay_tunnel_open(const struct relay_tunnel *t, char path[RELAY_TUNNEL_PATH]
     free(words);
     if (fds[1] >= 0)
         close(fds[1]);
-    ssize_t n = child > 0 ? read(fds[0], &report, sizeof report) : -1;
-    if (fds[0] >= 0)
-        close(fds[0]);
-    if (child < 0)
-        return err_set_errno(e, ERR_FAILED, saved, "cannot start a relay");
+    s->child = child;
+    s->fd = fds[0];
+    if (child > 0)
+        return 0;
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    return err_set_errno(e, ERR_FAILED, saved, "cannot start a relay");
+}
+
+/* Wait until the pipe is readable. */
+static bool tunnel_await(int fd, uint64_t until_ns) {
+    for (;;) {
+        uint64_t now = clock_mono_ns();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int rc = poll(&p, 1, now < until_ns ? (int)((until_ns - now) / CLOCK_NS_PER_MS) + 1 : 0);
+        if (rc >= 0 || errno != EINTR)
+            return rc > 0;
+    }
+}
+
+int relay_tunnel_end(struct relay_tunnel_start *s, uint64_t until_ns, struct target_address *addr,
+                     struct err *e) {
+    struct tunnel_report report;
+    bool is_done = tunnel_await(s->fd, until_ns);
+    ssize_t n = is_done ? read(s->fd, &report, sizeof report) : -1;
+    /* from here on its answer would find nobody, and it ends by itself */
+    close(s->fd);
+    s->fd = -1;
+    if (!is_done)
+        return err_set(e, ERR_ATTACH, "%s: it did not answer in time", s->host);
     if (n != (ssize_t)sizeof report)
-        return err_set(e, ERR_FAILED, "the process that reaches %.96s has ended without an answer", t->host);
+        return err_set(e, ERR_FAILED, "the process that reaches %s has ended without an answer", s->host);
     if (report.rc != 0) {
-        waitpid(child, NULL, 0);
+        waitpid(s->child, NULL, 0);
         *e = report.error;
         return -1;
     }
-    snprintf(path, RELAY_TUNNEL_PATH, "%s", report.path);
+    *addr = (struct target_address){.tunnel = s->child};
+    snprintf(addr->path, sizeof addr->path, "%s", report.path);
+    snprintf(addr->host, sizeof addr->host, "%s", s->host);
     return 0;
+}
+
+int relay_tunnel_open(const struct relay_tunnel *t, struct target_address *addr, struct err *e) {
+    struct relay_tunnel_start s;
+    if (relay_tunnel_begin(t, &s, e) != 0)
+        return -1;
+    return relay_tunnel_end(&s, clock_mono_ns() + RELAY_TUNNEL_S * CLOCK_NS_PER_S, addr, e);
 }

@@ -25,7 +25,8 @@
  *   attach  {}: the agent into each rank of the job that was asked for: a row each, when all are done
  *   detach  {}: the agent out of each
  *   to      {pid, attach}: a row, and from there on all bytes of the pipe are those of the socket of that
- *           process's agent, which is loaded before with `attach`
+ *           process's agent, which is loaded before with `attach`; refused with WIRE_E_BAD_PARAMS if there is no
+ *           such process, or no longer
  */
 #ifndef CLIENT_FLEET_REPORT_H
 #define CLIENT_FLEET_REPORT_H

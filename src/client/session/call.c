@@ -303,7 +303,8 @@ struct call *call_open_stoppable(const struct target_address *addr, bool (*stop)
     if (stop)
         call_set_stop(c, stop, arg);
     c->session = session_new(c->loop, addr, &call_handler, c, e);
-    if (!c->session || call_wait(c, CALL_CONNECTED, CALL_TIMEOUT_MS / 1000.0, e) != 0)
+    double limit_s = CALL_TIMEOUT_MS / 1000.0 + (addr->tunnel > 0 ? SESSION_TUNNEL_S : 0);
+    if (!c->session || call_wait(c, CALL_CONNECTED, limit_s, e) != 0)
         goto fail;
     return c;
 fail:

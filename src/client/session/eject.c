@@ -34,9 +34,9 @@ static int eject_wait_gone(const struct target_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
         struct target_address again = *addr;
-        /* Nothing here shows whether an agent listens at a TCP port: its answer has to be
+        /* Nothing here shows whether an agent listens at a TCP port, or on another host: its answer has to be
          * enough. */
-        bool listens = !tcp_is(addr->path) && target_find_endpoint(&again, NULL) == 1;
+        bool listens = !tcp_is(addr->path) && addr->tunnel <= 0 && target_find_endpoint(&again, NULL) == 1;
         size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
         if (!listens && threads == 0)
             return 0;

@@ -75,7 +75,8 @@ int session_configure(struct session *s, const struct wire_config *c, struct err
 /* Arm something in the job for this client, until it disconnects or the wanted number is
  * reached; disarm uses only `what`. A broken connection ends it: it is not armed again. The
  * answer arrives through on_reply, once it is armed or cannot be. 0 or -1. */
-#define SESSION_ARM_S 10.0 /* the longest wait for an answer, which needs the GIL */
+#define SESSION_TUNNEL_S 30 /* the longest wait for a relay on another host (target_address.h) */
+#define SESSION_ARM_S 10.0  /* the longest wait for an answer, which needs the GIL */
 int session_arm(struct session *s, const struct wire_arm *want, struct err *e);
 int session_disarm(struct session *s, const struct wire_arm *want, struct err *e);
 /* Ask for the threads with the details in `want` (locals, tasks, native frames, which are then

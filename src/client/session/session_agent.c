@@ -20,13 +20,14 @@
 #include "client/session/source.h"
 #include "client/symbols/native_worker.h"
 #include "client/target/tcp.h"
+#include "client/target/tunnel_reason.h"
 #include "version.h"
 
 /* ---- errors, as one line for the user ---- */
 
 static const char *session_what(const struct target_address *addr, char *buf, size_t cap) {
     if (addr->tunnel > 0)
-        snprintf(buf, cap, "the agent on the other host");
+        snprintf(buf, cap, "the agent on %s", addr->host[0] ? addr->host : "the other host");
     else if (addr->pid > 0)
         snprintf(buf, cap, "the agent in process %d", (int)addr->pid);
     else
@@ -50,8 +51,9 @@ static void session_explain_silence(const struct target_address *addr, bool gree
         err_set(why, ERR_ATTACH,
                 "process %d is stopped, so its agent cannot answer: continue it (kill -CONT %d)",
                 (int)addr->pid, (int)addr->pid);
-    else if (greeted)
-        err_set(why, ERR_FAILED, "%s does not answer", session_what(addr, what, sizeof what));
+    else if (greeted || addr->tunnel > 0)
+        err_set(why, greeted ? ERR_FAILED : ERR_ATTACH, "%s does not answer",
+                session_what(addr, what, sizeof what));
     else
         err_set(why, ERR_ATTACH,
                 "%s accepts connections but does not answer like an agent: it may be another program, or it "
@@ -63,11 +65,17 @@ static void session_explain_silence(const struct target_address *addr, bool gree
  * the agent's last text; "" none. */
 static void session_explain_unreachable(const struct target_address *addr, bool greeted, const char *farewell,
                                         enum net_link_end end, const char *how, struct err *why) {
-    char what[320];
-    if (greeted && farewell[0])
+    char what[320], reason[TUNNEL_REASON_MAX] = "";
+    if (addr->tunnel > 0)
+        tunnel_reason_get(addr->path, reason, sizeof reason);
+    if (reason[0])
+        err_set(why, greeted ? ERR_FAILED : ERR_ATTACH, "%s", reason);
+    else if (greeted && farewell[0])
         err_set(why, ERR_FAILED, "%s has left: %s", session_what(addr, what, sizeof what), farewell);
     else if (greeted)
         err_set(why, ERR_FAILED, "the connection to %s broke", session_what(addr, what, sizeof what));
+    else if (addr->tunnel > 0)
+        err_set(why, ERR_ATTACH, "%s cannot be reached", session_what(addr, what, sizeof what));
     else if (tcp_is(addr->path))
         err_set(why, ERR_ATTACH,
                 "no agent answers at %s: 'probing list' shows where those of this machine listen",
@@ -156,6 +164,9 @@ static void session_native_forget(struct session_native *n);
 
 #define SESSION_PENDING_MAX 16
 #define SESSION_ANSWER_TIMEOUT_NS (3 * CLOCK_NS_PER_S)
+/* Each connection through a tunnel starts a relay on the other host, which may take as long as the tunnel lets it
+ * (relay_tunnel.c); its reason comes then. */
+#define SESSION_TUNNEL_TIMEOUT_NS ((SESSION_TUNNEL_S + 2) * CLOCK_NS_PER_S)
 
 static const double session_backoff_s[] = {0.25, 0.5, 1.0, 2.0, 5.0};
 
@@ -238,7 +249,8 @@ static void session_finish(struct session_agent *s, enum session_state state, co
 static void session_lost(struct session_agent *s) {
     struct err why;
     if (s->addr.tunnel > 0)
-        err_set(&why, ERR_LOST, "process %d, which led to the other host, has ended", (int)s->addr.tunnel);
+        err_set(&why, ERR_LOST, "the process on %s has ended, or what led there (process %d)",
+                s->addr.host[0] ? s->addr.host : "the other host", (int)s->addr.tunnel);
     else
         err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_finish(s, SESSION_LOST, &why);
@@ -736,7 +748,8 @@ static int session_connect(struct session_agent *s, struct err *e) {
     s->link = net_link_open(s->loop, s->addr.path, session_listener(s), &session_link_handler, s, e);
     if (!s->link)
         return -1;
-    loop_timer_set(s->timeout, SESSION_ANSWER_TIMEOUT_NS / CLOCK_NS_PER_US);
+    uint64_t limit_ns = s->addr.tunnel > 0 ? SESSION_TUNNEL_TIMEOUT_NS : SESSION_ANSWER_TIMEOUT_NS;
+    loop_timer_set(s->timeout, limit_ns / CLOCK_NS_PER_US);
     return 0;
 }
 

@@ -195,7 +195,7 @@ static bool database_stop(void *arg) { return database_cancelled(arg); }
 static void database_copy(struct database *d, struct database_target *t) {
     t->uncopied.code = ERR_OK;
     if (!t->copies)
-        t->copies = table_mirror_new(t->live.addr.path, t->live.addr.pid, &t->uncopied);
+        t->copies = table_mirror_new(&t->live.addr, &t->uncopied);
     if (t->copies && table_mirror_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
         t->uncopied.code = ERR_OK;
 }

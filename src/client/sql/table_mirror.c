@@ -170,14 +170,14 @@ static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, stru
 
 /* ---- public functions ---- */
 
-struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e) {
+struct table_mirror *table_mirror_new(const struct target_address *addr, struct err *e) {
     struct table_mirror *c = calloc(1, sizeof *c);
     if (!c) {
         err_set(e, ERR_FAILED, "out of memory for copies of tables");
         return NULL;
     }
-    c->addr = (struct target_address){.pid = pid, .mode = MODEL_MODE_AGENT};
-    snprintf(c->addr.path, sizeof c->addr.path, "%s", path);
+    c->addr = *addr;
+    c->addr.mode = MODEL_MODE_AGENT;
     return c;
 }
 

@@ -16,12 +16,12 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "client/target/target_address.h"
 
 struct table_mirror;
 
-/* Of the agent at unix socket `path`, at which process `pid` has to listen (0: any); sends no
- * request yet. NULL with the error. */
-struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e);
+/* Of the agent at `addr`; sends no request yet. NULL with the error. */
+struct table_mirror *table_mirror_new(const struct target_address *addr, struct err *e);
 void table_mirror_free(struct table_mirror *c);
 
 /* Copy new rows, for about `limit_s`; `stop` (NULL: none) is called often and ends it. 0, also

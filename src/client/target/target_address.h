@@ -15,6 +15,7 @@ struct target_address {
     /* > 0: the process here that listens at `path` in place of the target, which is on another host; `pid` is 0
      * then, and its end is the target's */
     pid_t tunnel;
+    char host[96];        /* with a tunnel: the name of that host */
     enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
     bool block;           /* read-only, stopping each running thread while it is read */
     char why[256];        /* read-only: why it is read from outside */

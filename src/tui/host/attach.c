@@ -29,7 +29,6 @@ _Static_assert(sizeof(struct attach_answer) <= 4096, "the answer fits into one w
 static void attach_help(const char *target, const struct relay_tunnel *there,
                         const struct target_options *how, int fd) {
     struct attach_answer answer;
-    char path[RELAY_TUNNEL_PATH], socket[sizeof path + 8];
     sigset_t none;
     memset(&answer, 0, sizeof answer);
     setpgid(0, 0);
@@ -39,17 +38,8 @@ static void attach_help(const char *target, const struct relay_tunnel *there,
     if (null >= 0)
         for (int i = 0; i < 3; i++)
             dup2(null, i);
-    if (there) {
-        answer.rc = relay_tunnel_open(there, path, &answer.error);
-        snprintf(socket, sizeof socket, "unix:%s", answer.rc == 0 ? path : "");
-        target = socket;
-    }
-    if (answer.rc == 0)
-        answer.rc = target_resolve(target, &answer.addr, &answer.error);
-    if (there) { /* what listens here is not the target */
-        answer.addr.tunnel = answer.addr.pid;
-        answer.addr.pid = 0;
-    }
+    answer.rc = there ? relay_tunnel_open(there, &answer.addr, &answer.error)
+                      : target_resolve(target, &answer.addr, &answer.error);
     if (answer.rc == 0)
         answer.rc = target_reach(&answer.addr, how, &answer.error);
     ssize_t n = write(fd, &answer, sizeof answer);
