@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "client/export/export.h"
 #include "client/fleet/fleet_source.h"
+#include "client/fleet/ranks_there.h"
 #include "client/jobs/jobs_here.h"
 #include "client/fleet/tables_there.h"
 #include "client/output.h"
@@ -92,6 +94,19 @@ void cli_note_fleet(const struct fleet_source *l) {
     const char *note = fleet_source_get(l)->note;
     if (note)
         output_say("probing: %s\n", note);
+}
+
+ssize_t cli_open_there(const char *text, const struct fleet_reach *reach, bool attach, struct rank_there *out,
+                       size_t cap, struct err *e) {
+    struct strbuf partial;
+    char clean[CLI_NOTE_BYTES];
+    strbuf_init(&partial, CLI_NOTE_BYTES);
+    ssize_t n = ranks_there_open(text, reach, attach, getpid(), out, cap, &partial, e);
+    text_sanitize(clean, sizeof clean, strbuf_str(&partial));
+    if (n >= 0 && clean[0])
+        output_say("probing: partial: no news from %s\n", clean);
+    strbuf_fini(&partial);
+    return n;
 }
 
 void cli_note_there(const struct tables_there *t) {

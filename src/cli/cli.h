@@ -159,6 +159,12 @@ struct fleet_source;
 /* Print on stderr what is to be known of the fleet: hosts that gave no news, a moment that is not now. */
 void cli_note_fleet(const struct fleet_source *l);
 
+struct rank_there;
+
+/* ranks_there_open for this program. Print on stderr what is left out. */
+ssize_t cli_open_there(const char *text, const struct fleet_reach *reach, bool attach, struct rank_there *out,
+                       size_t cap, struct err *e);
+
 struct tables_there;
 
 /* Print the same about tables of other hosts, and what else their rows lack. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -63,8 +62,8 @@ static int main_add_there(struct main_targets *t, const char *text, const struct
                           const struct fleet_reach *reach, struct err *e) {
     size_t left = RANKS_THERE_MAX - t->n_there;
     left = left < OPTION_LIST_MAX - t->list.n ? left : OPTION_LIST_MAX - t->list.n;
-    ssize_t n = ranks_there_open(text, reach, !line->options->readonly, getpid(), t->there + t->n_there,
-                                 line->verb->many_targets ? left : 1, e);
+    ssize_t n = cli_open_there(text, reach, !line->options->readonly, t->there + t->n_there,
+                               line->verb->many_targets ? left : 1, e);
     for (ssize_t i = 0; i < n; i++) {
         const struct rank_there *there = &t->there[t->n_there++];
         t->addrs[t->list.n] = &there->addr;

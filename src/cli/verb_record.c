@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -214,7 +213,7 @@ static int record_there(const struct record_options *o, struct record_job *j, st
     ssize_t n = -1;
     snprintf(text, sizeof text, "job:%s", j->name);
     if (there && addr)
-        n = ranks_there_open(text, &j->reach, attach, getpid(), there, RANKS_THERE_MAX, e);
+        n = cli_open_there(text, &j->reach, attach, there, RANKS_THERE_MAX, e);
     else
         err_set(e, ERR_FAILED, "out of memory for the ranks");
     int rc = n < 0 ? -1 : 0;

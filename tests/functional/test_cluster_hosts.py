@@ -4,6 +4,7 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -329,6 +330,42 @@ def test_connections_to_a_tunnel(hosts, probing, build_dir, ptrace, tmp_path, wa
             client.send_signal(signal.SIGINT)
             client.wait(30)
         wait_until(lambda: not os.listdir(run), 5)
+
+
+def test_silent_hosts(hosts, probing, ptrace, tmp_path, wait_until):
+    """Ranks that are left out because their hosts are silent are said to be, and that one of them may be there."""
+    probing("cluster", "attach", "--hosts", "n0,n1", "--via", hosts.via, timeout=60).ok()
+    at = ["--hosts", "n0,n2", "--via", hosts.via]
+    reason = "no news from n2 (no relay: ssh: connect to host n2 port 22: Connection refused)"
+    path = tmp_path / "part.db"
+    done = probing("cluster", "record", *at, "-o", str(path), timeout=60).ok()
+    assert f"probing: partial: {reason}" in done.stderr, done.stderr
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT count(*) FROM system_process").fetchone() == (2,)
+    done = probing(*at, "job:/3", "dump")
+    assert done.status == 3 and f"no process of these hosts is rank 3; {reason}" in done.stderr, done.stderr
+    # one that falls silent when its ranks are known
+    broken = '[ "$1" != n1 ] || [ "$n" -eq 1 ] || { echo "the cable is loose" >&2; exit 255; }'
+    path = tmp_path / "less.db"
+    done = probing("cluster", "record", *hosts.counted(broken), "-o", str(path), timeout=60).ok()
+    for rank in (2, 3):
+        assert f"rank {rank} (n1: it has ended: the cable is loose)" in done.stderr, done.stderr
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT count(*) FROM system_process").fetchone() == (2,)
+    done = probing(*hosts.counted(broken), "job:/3", "dump")
+    assert done.status == 3 and "n1: it has ended: the cable is loose" in done.stderr, done.stderr
+    wait_until(lambda: not hosts.relays(), 5)
+
+
+@pytest.mark.long
+def test_a_host_that_is_silent_from_then_on(hosts, probing, ptrace, tmp_path):
+    """Its ranks cost one wait, not one each."""
+    probing("cluster", "attach", "--hosts", "n0,n1", "--via", hosts.via, timeout=60).ok()
+    began = time.monotonic()
+    at = hosts.counted('[ "$1" != n1 ] || [ "$n" -eq 1 ] || exec sleep 600')
+    done = probing("cluster", "record", *at, "-o", str(tmp_path / "less.db"), timeout=90).ok()
+    assert "rank 2 (n1: it did not answer in time); rank 3 (n1: it did not answer in time)" in done.stderr, done.stderr
+    assert time.monotonic() - began < 55
 
 
 def test_verdict(tmp_path, build_dir, torch_python, wait_until, probing, ptrace):

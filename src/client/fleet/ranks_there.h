@@ -5,6 +5,7 @@
 #define CLIENT_FLEET_RANKS_THERE_H
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "client/fleet/relay_tunnel.h"
 
 #define RANKS_THERE_MAX 32
@@ -16,8 +17,9 @@ struct rank_there {
 };
 
 /* The ranks that "job:NAME/RANKS" means. `attach`: agents are loaded where there are none. The sockets last as
- * long as process `owner`. Their number, or -1 with the error: one of them cannot be reached. */
+ * long as process `owner`. Without "/RANKS" those that cannot be reached are left out: `partial` then has the
+ * hosts without news, and these ranks, each in a clause with its reason. Their number, or -1 with the error. */
 ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool attach, pid_t owner,
-                         struct rank_there *out, size_t cap, struct err *e);
+                         struct rank_there *out, size_t cap, struct strbuf *partial, struct err *e);
 
 #endif
