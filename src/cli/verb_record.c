@@ -50,10 +50,13 @@ static const struct option_def record_options[] = {
 };
 
 static volatile sig_atomic_t record_interrupted;
+static struct database *record_database; /* what is recorded, while the signals are ours */
 
+/* What is there is still taken, but nobody is waited for. */
 static void record_on_signal(int number) {
     (void)number;
     record_interrupted = 1;
+    database_hurry(record_database);
 }
 
 /* Wait until `end_ns` at most, or for ^C. */
@@ -66,10 +69,16 @@ static void record_wait(uint64_t end_ns) {
         nanosleep(&t, NULL);
 }
 
+/* A tunnel ends with the process that it leads to. */
+static bool record_is_gone(const struct target_address *addr) {
+    pid_t pid = addr->tunnel > 0 ? addr->tunnel : addr->pid;
+    return addr->recorded[0] || (pid > 0 && procfs_is_gone(pid));
+}
+
 /* True if all targets have ended, so no more rows arrive. */
 static bool record_all_gone(const struct target_address *addr, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_is_gone(addr[i].pid)))
+        if (!record_is_gone(&addr[i]))
             return false;
     return true;
 }
@@ -152,6 +161,7 @@ static int record_targets(const struct cli_options *o, struct target_address *ad
     if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
     /* From here on, before the file exists, ^C ends the recording in order. */
+    record_database = d;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -133,7 +133,7 @@ class Hosts:
             }
             self.processes.append(
                 subprocess.Popen(
-                    ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait"], env=env
+                    ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait; sleep 600"], env=env
                 )
             )
         try:
@@ -355,6 +355,65 @@ def test_silent_hosts(hosts, probing, ptrace, tmp_path, wait_until):
     done = probing(*hosts.counted(broken), "job:/3", "dump")
     assert done.status == 3 and "n1: it has ended: the cable is loose" in done.stderr, done.stderr
     wait_until(lambda: not hosts.relays(), 5)
+
+
+def record(build_dir, path, at):
+    """A recording of a minute, once it has begun."""
+    command = [f"{build_dir}/probing", "cluster", "record", *at, "-o", str(path), "--duration", "60s"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def rows_of(path, host):
+    """How many seconds of how many of its ranks are recorded."""
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            return db.execute("SELECT count(*), count(DISTINCT rank) FROM system_process_history WHERE host = ?", (host,)).fetchone()
+    except sqlite3.Error:
+        return (0, 0)
+
+
+def test_recording_to_the_end(hosts, probing, build_dir, ptrace, tmp_path, wait_until):
+    """A recording of ranks on other hosts ends with them."""
+    probing("cluster", "attach", "--hosts", "n0,n1", "--via", hosts.via, timeout=60).ok()
+    path = tmp_path / "all.db"
+    client = record(build_dir, path, ["--hosts", "n0,n1", "--via", hosts.via])
+    try:
+        wait_until(lambda: rows_of(path, "n0")[1] == 2 and rows_of(path, "n1")[1] == 2, 40)
+        for pid in [pid for process in hosts.processes for pid in hosts.ranks_of(process)]:
+            os.kill(pid, signal.SIGKILL)
+        out, err = client.communicate(timeout=25)
+        assert client.returncode == 0 and "to the end of the job" in out, out + err
+    finally:
+        client.kill()
+        client.wait()
+
+
+def test_recording_beside_a_silent_host(hosts, probing, build_dir, ptrace, tmp_path, wait_until):
+    """What does not answer any longer keeps neither the others' rows from the recording, nor ^C."""
+    probing("cluster", "attach", "--hosts", "n0,n1", "--via", hosts.via, timeout=60).ok()
+    path = tmp_path / "some.db"
+    at = hosts.counted(f'[ "$1" != n1 ] || [ ! -e "{tmp_path}/mute" ] || exec sleep 600')
+    client = record(build_dir, path, at)
+    try:
+        wait_until(lambda: rows_of(path, "n0")[1] == 2 and rows_of(path, "n1")[1] == 2, 40)
+        (tmp_path / "mute").touch()
+        space = space_of(children_of(hosts.processes[1].pid)[0])
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if space_of(pid) == space and "relay --stdio" in open(f"/proc/{pid}/cmdline").read().replace("\0", " "):
+                os.kill(int(pid), signal.SIGSTOP)
+        time.sleep(15)
+        began = time.monotonic()
+        client.send_signal(signal.SIGINT)
+        out, err = client.communicate(timeout=60)
+        took = time.monotonic() - began
+        assert client.returncode == 0 and "wrote" in out, out + err
+        assert "the agent on n1 does not answer" in err, err
+        assert took < 15, (took, err)
+        last, = sqlite3.connect(path).execute("SELECT max(timestamp) FROM system_process_history WHERE host = 'n0'").fetchone()
+        assert time.time() - last < took + 5
+    finally:
+        client.kill()
+        client.wait()
 
 
 @pytest.mark.long

@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "client/sql/table_mirror.h"
 #include "client/sql/database.h"
 #include "store/ring/ring_sync.h"
@@ -342,6 +344,59 @@ static void a_database_reads_them(void **state) {
     table_close(&t);
 }
 
+static double refresh_time_s(struct database *d) {
+    struct err e = {.text = ""};
+    uint64_t began = clock_mono_ns();
+    if (database_refresh(d, &e) != 0)
+        fail_msg("%s", e.text);
+    return (double)(clock_mono_ns() - began) / 1e9;
+}
+
+/* Those that do not answer cost the others one wait, and not one each time; whoever is in a hurry does not wait. */
+static void some_that_are_silent(void **state) {
+    (void)state;
+    struct table t;
+    struct err e = {.text = ""};
+    const struct fake_options mute = {.mute_after_hello = true};
+    static const char text[] = "SELECT count(*) FROM probing.all_types";
+    struct fake_agent *a[3];
+    table_open(&t);
+    table_add(&t, 50);
+    struct database *d = database_open(&e);
+    assert_non_null(d);
+    uint64_t began = clock_mono_ns();
+    for (size_t i = 0; i < 3; i++) {
+        struct target_address addr = {.pid = 0};
+        a[i] = i < 2 ? fake_agent_start(&mute) : serve(&t);
+        (void)snprintf(addr.path, sizeof addr.path, "%s", fake_agent_path(a[i]));
+        if (database_add(d, &addr, &e) != 0)
+            fail_msg("%s", e.text);
+    }
+    /* the second one is in doubt at once */
+    assert_true((double)(clock_mono_ns() - began) / 1e9 < 9.5);
+    table_add(&t, 10);
+    assert_true(refresh_time_s(d) < 1);
+    job_expect(database_sql(d), text, "60\n");
+    assert_non_null(strstr(database_note(d), "answer"));
+    /* nor is it asked for what is made when it is read */
+    began = clock_mono_ns();
+    struct sql_query q = {.max_rows = 10};
+    assert_null(database_take(d, "SELECT count(*) FROM python.threads", &q, 1 << 20, &e));
+    assert_non_null(strstr(e.text, "answer"));
+    assert_true((double)(clock_mono_ns() - began) / 1e9 < 1);
+    (void)nanosleep(&(struct timespec){.tv_sec = 5}, NULL);
+    /* later they are, one at a time */
+    unsigned before = fake_agent_connections(a[0]) + fake_agent_connections(a[1]);
+    database_hurry(d);
+    assert_true(refresh_time_s(d) < 2.5);
+    assert_int_equal(fake_agent_connections(a[0]) + fake_agent_connections(a[1]), before + 1);
+    job_expect(database_sql(d), text, "60\n");
+    database_close(d);
+    for (size_t i = 0; i < 3; i++)
+        fake_agent_stop(a[i]);
+    table_close(&t);
+}
+
 static void an_older_agent(void **state) {
     (void)state;
     struct table t;
@@ -366,7 +421,7 @@ int main(void) {
         cmocka_unit_test(table_mirror_follow),     cmocka_unit_test(a_table_that_is_made_anew),
         cmocka_unit_test(lies_are_refused),        cmocka_unit_test(a_connection_that_ends),
         cmocka_unit_test(those_who_do_not_answer), cmocka_unit_test(a_database_reads_them),
-        cmocka_unit_test(an_older_agent),
+        cmocka_unit_test(some_that_are_silent),    cmocka_unit_test(an_older_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,19 @@
 
 #define DATABASE_COPY_S 2.0 /* limit for copying tables before a query */
 
+/* A target that has not answered for longer than this is silent: it is left alone for a while, and for twice as
+ * long each time, because the others' rows wait meanwhile. */
+#define DATABASE_SILENT_NS CLOCK_NS_PER_S
+#define DATABASE_PAUSE_NS (4 * CLOCK_NS_PER_S)
+#define DATABASE_PAUSE_DOUBLED 4 /* at most */
+
+/* How long a copy may take: of a silent target, of others while one is silent, and of any when no time is to be
+ * lost. Otherwise each wait in it has its own limit. */
+#define DATABASE_RETRY_NS (6 * CLOCK_NS_PER_S)
+#define DATABASE_DOUBTFUL_NS (3 * CLOCK_NS_PER_S)
+#define DATABASE_HURRIED_NS CLOCK_NS_PER_S
+#define DATABASE_HURRIED_S 0.5 /* in place of DATABASE_COPY_S: who has that much to copy does answer */
+
 #define DATABASE_FEW 8          /* targets whose tables fit the usual limit of open files */
 #define DATABASE_FILES 1048576U /* enough for those of all targets */
 
@@ -48,6 +61,8 @@ struct database_target {
     bool in_memory;              /* its tables have no files */
     struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
     struct err uncopied;         /* why there are no copies, or no newer ones; ERR_OK */
+    unsigned n_silent;           /* how often it was silent, since it was not */
+    uint64_t paused_until_ns;    /* silent: then it is asked again */
 };
 
 struct database {
@@ -57,7 +72,7 @@ struct database {
     size_t n_living;
     bool one_clock;
     double moment; /* that now() is; NAN: the clock */
-    atomic_bool cancelled;
+    atomic_bool cancelled, hurried;
     char note[640];
     char recording[640];    /* a note about a recording */
     const char *uncompared; /* what comm_metrics of this query does not know; NULL */
@@ -189,15 +204,59 @@ static ssize_t database_find_rings(struct database *d, struct database_target *t
     }
 }
 
-static bool database_stop(void *arg) { return database_cancelled(arg); }
+/* A copy that is being made. */
+struct database_copying {
+    struct database *d;
+    uint64_t began_ns, limit_ns; /* limit 0: none */
+    bool is_late;                /* it was ended by that */
+};
+
+static bool database_stop(void *arg) {
+    struct database_copying *c = arg;
+    bool hurried = atomic_load(&c->d->hurried);
+    uint64_t limit = hurried ? DATABASE_HURRIED_NS : c->limit_ns;
+    c->is_late = limit && clock_mono_ns() - c->began_ns > limit;
+    return c->is_late || database_cancelled(c->d);
+}
+
+static bool database_has_silent(const struct database *d) {
+    for (size_t i = 0; i < d->n_targets; i++)
+        if (d->targets[i]->n_silent)
+            return true;
+    return false;
+}
+
+/* A copy has failed after `took_ns`. */
+static void database_set_silent(struct database_target *t, uint64_t took_ns) {
+    if (took_ns < DATABASE_SILENT_NS) {
+        t->n_silent = 0;
+        return;
+    }
+    unsigned doubled = t->n_silent < DATABASE_PAUSE_DOUBLED ? t->n_silent : DATABASE_PAUSE_DOUBLED;
+    t->n_silent++;
+    t->paused_until_ns = clock_mono_ns() + (DATABASE_PAUSE_NS << doubled);
+    t->live.silent = t->uncopied;
+}
 
 /* Copy the new rows. A failure is not an error of a query: the note reports it. */
 static void database_copy(struct database *d, struct database_target *t) {
+    struct database_copying c = {.d = d, .began_ns = clock_mono_ns()};
+    c.limit_ns = t->n_silent ? DATABASE_RETRY_NS : database_has_silent(d) ? DATABASE_DOUBTFUL_NS : 0;
     t->uncopied.code = ERR_OK;
+    t->live.silent.code = ERR_OK;
     if (!t->copies)
         t->copies = table_mirror_new(&t->live.addr, &t->uncopied);
-    if (t->copies && table_mirror_update(t->copies, DATABASE_COPY_S, database_stop, d, &t->uncopied) == 0)
+    double limit_s = atomic_load(&d->hurried) ? DATABASE_HURRIED_S : DATABASE_COPY_S;
+    if (t->copies && table_mirror_update(t->copies, limit_s, database_stop, &c, &t->uncopied) == 0) {
         t->uncopied.code = ERR_OK;
+        t->n_silent = 0;
+        return;
+    }
+    if (c.is_late)
+        err_set(&t->uncopied, ERR_FAILED, "the agent%s%s does not answer", t->live.addr.host[0] ? " on " : "",
+                t->live.addr.host);
+    if (!database_cancelled(d))
+        database_set_silent(t, clock_mono_ns() - c.began_ns);
 }
 
 /* Make the copies available to queries. 0, or -1 with the error. */
@@ -368,12 +427,23 @@ static int database_refresh_tables(struct database *d, struct database_target *t
     return sql_set_ring_dir(d->sql, t->number, s.place.path, s.place.owner, e);
 }
 
+/* True if it is to be asked now: of those that were silent one each time. */
+static bool database_may_copy(const struct database_target *t, bool *has_tried) {
+    if (!t->n_silent)
+        return true;
+    if (*has_tried || clock_mono_ns() < t->paused_until_ns)
+        return false;
+    *has_tried = true;
+    return true;
+}
+
 int database_refresh(struct database *d, struct err *e) {
+    bool has_tried = false;
     for (size_t i = 0; i < d->n_targets; i++) {
         struct database_target *t = d->targets[i];
         if (database_refresh_tables(d, t, e) != 0)
             return -1;
-        if (t->copies || database_must_copy(t))
+        if ((t->copies || database_must_copy(t)) && database_may_copy(t, &has_tried))
             database_copy(d, t);
         if (t->copies && database_use_mirror(d, t, e) != 0)
             return -1;
@@ -435,6 +505,8 @@ void database_cancel(struct database *d) {
     atomic_store(&d->cancelled, true);
     sql_interrupt(d->sql);
 }
+
+void database_hurry(struct database *d) { atomic_store(&d->hurried, true); }
 
 bool database_cancelled(const struct database *d) { return atomic_load(&d->cancelled); }
 

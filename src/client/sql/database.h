@@ -4,8 +4,8 @@
  * answers to requests.
  *
  * Owned by one thread, which runs the queries and may wait for targets: a worker, never the
- * thread that draws. Other threads and signal handlers may call only database_arm and
- * database_cancel. Results, tables and their columns are those of store/sql/sql.h, by
+ * thread that draws. Other threads and signal handlers may call only database_arm,
+ * database_cancel and database_hurry. Results, tables and their columns are those of store/sql/sql.h, by
  * database_sql.
  */
 #ifndef CLIENT_SQL_DATABASE_H
@@ -46,8 +46,8 @@ void database_set_one_clock(struct database *d);
 /* now() is that time from here on, in seconds since the epoch; NAN: the clock again. */
 void database_set_time(struct database *d, double at_s);
 
-/* Find tables that are new or were replaced. Cheap: call it before each query. 0, or -1 with the
- * error. */
+/* Find tables that are new or were replaced. Cheap: call it before each query. Tables that have to be copied are
+ * copied; a target that did not answer the last time is left out for some seconds. 0, or -1 with the error. */
 int database_refresh(struct database *d, struct err *e);
 
 /* Where the agent of target `number` (as sql_target_pid counts) answers; NULL: it has none, or is a
@@ -70,6 +70,9 @@ void database_arm(struct database *d);
 /* End the running query, and those that begin before the next database_arm. */
 void database_cancel(struct database *d);
 bool database_cancelled(const struct database *d);
+
+/* From here on, and now, a target that does not answer is not waited for. */
+void database_hurry(struct database *d);
 
 /* As sql_begin. Continue with sql_next, sql_end. */
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,

@@ -20,12 +20,10 @@
 #define LIVE_REMOTE_CMDLINE ((size_t)64 * 1024)
 #define LIVE_REMOTE_INTERVAL_MS 100 /* between two readings of CPU clocks */
 
-static bool live_remote_stop(void *arg) { return sql_sink_cancelled(arg); }
-
 /* Open a connection and take a measured snapshot, both owned by the caller; NULL with the error. */
 static struct call *live_remote_ask(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
                                     struct err *e) {
-    struct call *c = call_open_stoppable(&t->addr, live_remote_stop, sink, e);
+    struct call *c = live_connect(t, sink, e);
     if (c) {
         if (call_snapshot_measured(c, LIVE_REMOTE_INTERVAL_MS, s, e) == 0)
             return c;
@@ -59,7 +57,7 @@ static bool live_remote_is_here(pid_t pid, const struct model_target *m) {
 }
 
 int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e) {
-    struct call *c = call_open(&t->addr, e);
+    struct call *c = live_connect(t, NULL, e);
     if (!c) {
         t->failure = *e;
         return -1;

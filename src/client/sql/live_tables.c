@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/procfs.h"
 #include "client/session/call.h"
@@ -15,12 +16,27 @@
 #include "store/ring/ring_tables.h"
 
 #define LIVE_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
-#define LIVE_WAIT_MAX 4096   /* bytes of the text about what a thread waits for */
+/* whoever on another host has not answered after this is silent, until its tables are copied again (database.c) */
+#define LIVE_SILENT_NS CLOCK_NS_PER_S
+#define LIVE_WAIT_MAX 4096 /* bytes of the text about what a thread waits for */
 #define LIVE_LOCALS_MAX ((size_t)1024 * 1024)
 
 static bool live_wants(uint64_t columns, int column) { return columns >> column & 1; }
 
 static bool live_stop(void *arg) { return sql_sink_cancelled(arg); }
+
+struct call *live_connect(struct live_target *t, struct sql_sink *sink, struct err *e) {
+    if (t->silent.code != ERR_OK) {
+        *e = t->silent;
+        return NULL;
+    }
+    uint64_t began = clock_mono_ns();
+    struct call *c = call_open_stoppable(&t->addr, sink ? live_stop : NULL, sink, e);
+    /* Each of its tables would wait as long. */
+    if (!c && t->addr.tunnel > 0 && clock_mono_ns() - began > LIVE_SILENT_NS && !(sink && live_stop(sink)))
+        t->silent = *e;
+    return c;
+}
 
 int live_lost(const struct live_target *t, struct err *e) {
     return err_set(e, ERR_LOST, "process %d has ended", (int)t->addr.pid);
@@ -32,7 +48,7 @@ static int live_snapshot(struct live_target *t, bool measured, bool locals, stru
                          struct model_snapshot *out, struct err *e) {
     struct wire_threads want = {.locals = locals};
     memset(out, 0, sizeof *out);
-    struct call *c = call_open_stoppable(&t->addr, live_stop, sink, e);
+    struct call *c = live_connect(t, sink, e);
     if (!c)
         return -1;
     int rc;

@@ -29,10 +29,13 @@ struct live_gpus {
     bool is_assumed; /* that it uses them */
 };
 
+struct call;
+
 /* A target that lives, or lived at the last request. */
 struct live_target {
     struct target_address addr; /* reached: target_reach */
     struct err failure;         /* of the last failed scan; ERR_OK: none failed */
+    struct err silent;          /* why it is not asked for now; ERR_OK: it is */
     /* data that scans of the last query could not read, and why; "" none */
     char note[640];
     /* state of worker scans for the next scan; NULL none. Freed by live_loaders_free */
@@ -79,6 +82,10 @@ int live_scan_config(void *arg, uint64_t columns, struct sql_sink *sink, struct 
 
 /* Note why a table has no rows. */
 void live_virtual_note(struct live_target *t, const char *table, const char *why);
+
+/* A connection to its agent; the end of the query ends the wait (`sink` NULL: nothing does). The caller closes
+ * it. NULL with the error. */
+struct call *live_connect(struct live_target *t, struct sql_sink *sink, struct err *e);
 
 /* The error for a process that is gone. -1. */
 int live_lost(const struct live_target *t, struct err *e);

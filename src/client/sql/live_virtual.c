@@ -24,8 +24,6 @@ struct live_virtual {
     size_t used;
 };
 
-static bool live_virtual_stop(void *arg) { return sql_sink_cancelled(arg); }
-
 /* Appended to the notes of other tables of the query, once for each table. */
 void live_virtual_note(struct live_target *t, const char *table, const char *why) {
     char note[sizeof t->note];
@@ -150,7 +148,7 @@ int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct
     } else if (sql_sink_key_name(sink))
         return err_set(e, ERR_USAGE, "%s: say of which: WHERE %s = ... (python.tensors has it)", def->name,
                        sql_sink_key_name(sink));
-    struct call *c = call_open_stoppable(&t->addr, live_virtual_stop, sink, e);
+    struct call *c = live_connect(t, sink, e);
     struct wire_message *answer = c ? call_ask(c, WIRE_ROWS, &ask, e) : NULL;
     int rc = answer ? live_virtual_read(t, answer, def, sink, e) : -1;
     wire_message_free(answer);
@@ -184,7 +182,7 @@ int live_scan_config(void *arg, uint64_t columns, struct sql_sink *sink, struct 
     (void)columns;
     if (!live_virtual_may_ask(t, sql_sink_table(sink)))
         return 0;
-    struct call *c = call_open_stoppable(&t->addr, live_virtual_stop, sink, e);
+    struct call *c = live_connect(t, sink, e);
     int rc = c ? call_status(c, &status, e) : -1;
     if (rc == 0)
         live_put_settings(t, &status, sink);
