@@ -695,11 +695,41 @@ static void test_by_stacks(void **state) {
             stand(r, "serve", 50, "");
     }
     assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    now[7].state.thread_ns += 1000 * 1000 * 1000; /* that one moves does not mean that nobody waits */
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    assert_non_null(strstr(text, "ranks 0-2 stand in all_reduce, for 30s: for whom they wait is not known"));
     /* all of them */
     begin(-1);
     for (int r = 0; r < RANKS; r++)
         no_counters(r);
     assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+}
+
+/* By the counters nobody waits: most stand in what has none. */
+static void test_uncounted(void **state) {
+    struct fleet_verdicts v;
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        count(r, 0, 100, 100);
+        if (r != 3)
+            stand(r, "train", 91, "monitored_barrier");
+    }
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    assert_non_null(strstr(text, "(by stacks alone)"));
+    assert_int_equal(fleet_verdict_find(&job, &v), 0);
+    assert_int_equal(v.n_groups, 2); /* what is known of the groups stays */
+    fleet_verdicts_fini(&v);
+    for (int r = 0; r < RANKS; r++)
+        if (r != 3)
+            stand(r, "train", 91, "recv");
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 WAIT 31");
+    stand(3, "train", 91, "recv");
+    assert_string_equal(judge(NULL), "ALL ALIKE warning - NETWORK 91");
+    /* collectives end: they wait for a moment */
+    for (int r = 0; r < RANKS; r++)
+        groups_before[r][1].completed = groups_before[r][1].enqueued = 99;
+    assert_string_equal(judge(NULL), "MOVING fine - - 0");
 }
 
 static int number(int n) { return rand() % n; }
@@ -989,6 +1019,7 @@ int main(void) {
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_by_stacks),
+        cmocka_unit_test(test_uncounted),
         cmocka_unit_test(test_busy_waiting),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_blocked),

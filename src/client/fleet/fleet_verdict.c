@@ -102,6 +102,7 @@ struct fleet_work {
     struct hang hang;
     size_t n_members; /* of all groups */
     bool by_stacks, young;
+    bool doubtful; /* what stacks show is no proof: a warning at most */
     double late_s, apart_s;
     int n_moved, n_answered, n_read, n_gone, n_stopped;
 };
@@ -799,13 +800,14 @@ static void fleet_rate(const struct fleet_work *w, struct fleet_verdict *v,
     } else if (v->cause == FLEET_CAUSE_COMPILE || v->cause == FLEET_CAUSE_PAUSED ||
                (!deadlock && fleet_waits_beyond(w, r, v->cause)))
         v->level = VERDICT_NOTE;
-    else if (v->since_s >= late_s && two && (fact || (still && !sleeps && v->cause != FLEET_CAUSE_UNKNOWN))) {
+    else if (v->since_s >= late_s && two &&
+             (fact || (still && !sleeps && !w->doubtful && v->cause != FLEET_CAUSE_UNKNOWN))) {
         v->code = v->cause == FLEET_CAUSE_MISMATCH ? FLEET_CODE_MISMATCH
                   : deadlock                       ? FLEET_CODE_DEADLOCK
                                                    : FLEET_CODE_HUNG;
         v->level = VERDICT_BAD;
     } else
-        v->settled = two && (w->young || moved || sleeps);
+        v->settled = two && (w->young || moved || sleeps || (w->doubtful && still));
 }
 
 /* ---- verdicts ---- */
@@ -1449,8 +1451,8 @@ static int fleet_judge_alike(struct fleet_work *w) {
         v->level =
             w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g, w->hang.n_culprits > 0) >= 0
                 ? VERDICT_NOTE
-            : v->ranks.n && fleet_is_on_devices(w, g) ? VERDICT_WARN
-                                                      : VERDICT_BAD;
+            : w->doubtful || (v->ranks.n && fleet_is_on_devices(w, g)) ? VERDICT_WARN
+                                                                       : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
             v->cause = FLEET_CAUSE_MISMATCH;
@@ -1475,23 +1477,41 @@ static int fleet_judge_moving(struct fleet_work *w) {
     struct fleet_verdict *v = fleet_add_verdict(w);
     int64_t collectives = 0;
     int moving = 0, suspects = 0;
+    char waiting[160], time[32];
     if (!v)
         return -1;
-    for (size_t i = 0; i < w->c->n; i++)
-        suspects += fleet_verdict_is_suspect(&w->c->ranks[i]);
+    for (size_t i = 0; i < w->c->n; i++) {
+        const struct fleet_verdict_rank *r = &w->c->ranks[i];
+        suspects += fleet_verdict_is_suspect(r);
+        if (!w->waits[i] || !(fleet_waits_s(r) >= w->late_s))
+            continue;
+        if (!v->waiting.n)
+            snprintf(v->op, sizeof v->op, "%.31s", fleet_state(r)->collective);
+        v->since_s = fmax(isnan(v->since_s) ? 0 : v->since_s, fleet_waits_s(r));
+        if (rank_set_add(&v->waiting, r->rank, r->rank) != 0)
+            return -1;
+    }
     for (size_t g = 0; g < w->n_groups; g++) {
         moving += w->groups[g].out->moves;
         collectives =
             w->groups[g].out->completed_max > collectives ? w->groups[g].out->completed_max : collectives;
     }
-    v->code = w->n_moved || moving || (w->c->n && !suspects) ? FLEET_CODE_MOVING : FLEET_CODE_UNKNOWN;
+    bool late = !moving && v->waiting.n;
+    v->code =
+        (w->n_moved && !late) || moving || (w->c->n && !suspects) ? FLEET_CODE_MOVING : FLEET_CODE_UNKNOWN;
     v->level = v->code == FLEET_CODE_MOVING ? VERDICT_FINE : VERDICT_NOTE;
     if (moving)
         fleet_verdict_say(v, "collectives end in %d of %zu process groups, %lld so far in the busiest",
                           moving, w->n_groups, (long long)collectives);
     else if (!suspects && w->c->n)
         fleet_verdict_say(v, "all ranks move: none stands still for %.0f s or more", FLEET_VERDICT_SUSPECT_S);
-    else if (w->n_moved)
+    else if (late) {
+        fleet_put_time(v->since_s, time, sizeof time);
+        fleet_verdict_say(v, "%s stand in %s, for %s: for whom they wait is not known",
+                          fleet_put_ranks(&v->waiting, waiting, sizeof waiting),
+                          v->op[0] ? v->op : "a backward pass", time);
+        v->settled = fleet_is_apart(w);
+    } else if (w->n_moved)
         fleet_verdict_say(v, "%d of %zu ranks move, and nobody waits for another for long", w->n_moved,
                           w->c->n);
     else if (w->n_stopped && w->n_stopped + w->n_gone == (int)w->c->n)
@@ -1568,15 +1588,28 @@ static int fleet_judge(struct fleet_work *w) {
     return rc == 0 ? fleet_prove_ras(w) : rc;
 }
 
-int fleet_verdict_find(const struct fleet_verdict_case *c, struct fleet_verdicts *out) {
+/* `*idle`: by its counters nobody waits, and nothing ends; who waits by its stack, waits in what need not have
+ * counters. */
+static int fleet_find(const struct fleet_verdict_case *c, bool by_stacks, struct fleet_verdicts *out,
+                      bool *idle) {
     struct fleet_work w = {.c = c, .out = out, .late_s = c->late_s > 0 ? c->late_s : FLEET_VERDICT_LATE_S};
     *out = (struct fleet_verdicts){.n = 0};
-    int rc = fleet_begin(&w) != 0 || fleet_collect_rows(&w) != 0 || fleet_find_groups(&w) != 0 ? -1 : 0;
+    int rc = fleet_begin(&w) != 0 || (!by_stacks && fleet_collect_rows(&w) != 0) || fleet_find_groups(&w) != 0
+                 ? -1
+                 : 0;
     if (rc == 0) {
         fleet_set_answers(&w);
         rc = hang_find(w.answers, w.n_ranks, w.hang_groups, w.n_groups, &w.hang);
     }
     if (rc == 0) {
+        *idle = !w.by_stacks && !w.hang.n_open;
+        for (size_t g = 0; g < w.n_groups; g++)
+            *idle &= !out->groups[g].moves;
+        for (size_t i = 0; i < c->n; i++) {
+            const char *op = w.waits[i] ? fleet_state(&c->ranks[i])->collective : "barrier";
+            *idle &= fleet_is_p2p(op) || strcmp(op, "barrier") == 0 || strcmp(op, "monitored_barrier") == 0;
+            w.doubtful |= by_stacks && fleet_is_p2p(op);
+        }
         rc = fleet_name_few(&w) != 0 || fleet_describe_groups(&w) != 0 || fleet_judge(&w) != 0 ? -1 : 0;
         hang_fini(&w.hang);
     }
@@ -1591,6 +1624,29 @@ int fleet_verdict_find(const struct fleet_verdict_case *c, struct fleet_verdicts
     if (rc != 0)
         fleet_verdicts_fini(out);
     return rc;
+}
+
+/* Not all that ranks wait in has counters: where most stand in it, and by their counters nobody waits, their
+ * stacks are asked. Those that wait point to point wait for one another, and not all for one. */
+int fleet_verdict_find(const struct fleet_verdict_case *c, struct fleet_verdicts *out) {
+    struct fleet_verdicts stacks;
+    bool idle = false;
+    int rc = fleet_find(c, false, out, &idle);
+    if (rc != 0 || !idle)
+        return rc;
+    if (fleet_find(c, true, &stacks, &idle) != 0) {
+        fleet_verdicts_fini(out);
+        return -1;
+    }
+    if (stacks.n_groups) {
+        const struct fleet_verdicts counted = *out;
+        out->items = stacks.items;
+        out->n = stacks.n;
+        stacks.items = counted.items;
+        stacks.n = counted.n;
+    }
+    fleet_verdicts_fini(&stacks);
+    return 0;
 }
 
 void fleet_verdicts_fini(struct fleet_verdicts *v) {

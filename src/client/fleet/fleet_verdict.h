@@ -11,7 +11,8 @@
  *   - groups whose counters move between the readings do not count;
  *   - a rank that moves (another stack, CPU, data) is WAITS FOR, never HUNG;
  *   - HUNG takes two witnesses (counters and the rank's own thread), or a fact: no process, stopped,
- *     another operation, a circle;
+ *     another operation, a circle of ranks that do not move;
+ *   - a rank that itself waits for one that is not known is a note;
  *   - in the first collectives of a job, and while it compiles, there are warnings at most;
  *   - where all stand alike nobody is accused;
  *   - what GPUs do is evidence, and may name a suspect in the text; it changes nothing else;
