@@ -102,7 +102,7 @@ struct fleet_work {
     struct hang hang;
     size_t n_members; /* of all groups */
     bool by_stacks, young;
-    bool doubtful; /* what stacks show is no proof: a warning at most */
+    bool doubtful; /* what stacks show proves nothing: a warning at most */
     double late_s, apart_s;
     int n_moved, n_answered, n_read, n_gone, n_stopped;
 };

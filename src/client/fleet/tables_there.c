@@ -399,8 +399,12 @@ static int there_scan_hosts(struct there_scan *s, struct err *e) {
 
 static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     const struct there_table *table = arg;
-    struct there_scan s = {
-        .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}, .refusal = {0}};
+    struct there_scan s = {.t = table->owner,
+                           .table = table,
+                           .sink = sink,
+                           .wanted = sql_sink_wanted(sink),
+                           .error = {0},
+                           .refusal = {0}};
     for (int i = ROWS_THERE_COMMON; table->columns[i].name; i++)
         if (columns >> i & 1)
             s.places[s.n++] = i;
