@@ -472,7 +472,9 @@ def test_verdict_without_agents(hosts, probing, tmp_path, ptrace, wait_until):
         assert line.startswith(f"probing: {host}: no agent could be loaded, and its ranks are judged by their stacks: "), line
         assert f"the disk of {host} is full. Try: probing cluster attach job:" in line, line
         assert line.endswith(f"--hosts {host}"), line
-    ranks = [pid for process in hosts.processes for pid in hosts.ranks_of(process)]
+    # a relay that has just ended is a child there for a moment
+    ranks = wait_until(lambda: all(map(hosts.ranks_of, hosts.processes)) and [pid for process in hosts.processes for pid in hosts.ranks_of(process)], 10)
+    assert len(ranks) == 4
     for pid in ranks:
         os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: all("T (stopped)" in open(f"/proc/{pid}/status").read() for pid in ranks))

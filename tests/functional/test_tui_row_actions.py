@@ -112,11 +112,16 @@ def test_copy_menu_and_paste(terminal, plain_training, ptrace, tmp_path, wait_un
 def test_copy_on_the_console_goes_to_a_file(terminal, plain_training, ptrace, tmp_path, wait_until):
     t = terminal(plain_training.pid, env={"TERM": "linux", "XDG_STATE_HOME": str(tmp_path)}, columns=160)
     t.wait_for_stack(timeout=60)
-    t.type("Y")
+    file = tmp_path / "probing-top" / "copied"
+
+    def copied():
+        t.type("Y")
+        text = wait_until(lambda: file.exists() and file.read_text(encoding="utf-8"), 60, "the file")
+        assert text.startswith(f"{plain_training.pid} MainThread "), text
+        return ".py:" in text  # unless the thread moved while it was read
+    wait_until(copied, 60, "a stack in the file", interval=0.5)
     t.wait_for("the Linux console has no clipboard", timeout=60)
     assert b"\x1b]52;" not in t.output
-    copied = (tmp_path / "probing-top" / "copied").read_text(encoding="utf-8")
-    assert copied.startswith(f"{plain_training.pid} MainThread ") and ".py:" in copied
     t.type("q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
 
