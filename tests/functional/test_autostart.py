@@ -205,6 +205,7 @@ def test_names_and_patterns_by_environment(target, environment, any_python, wish
     assert ("probing-smp" in thread_names(job.pid)) == started
 
 
+@pytest.mark.long
 def test_training_by_environment(target, probing, probing_top, screen, environment, torch_python):
     where = subprocess.run([torch_python, "-c", "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))"],
                            capture_output=True, text=True, check=True).stdout.strip()

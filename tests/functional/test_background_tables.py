@@ -121,6 +121,7 @@ def test_it_outlives_a_kill(job, data_dir):  # noqa: F811
     assert all(s["stack_id"] in stacks for s in tables["python.samples"])
 
 
+@pytest.mark.long
 def test_eject_leaves_nothing(job, data_dir):  # noqa: F811
     j = job(env=ALWAYS)
     j.do("spawn('hot', hot_loop)")
@@ -301,6 +302,7 @@ def test_clients_and_tables_share_what_is_seen(job, data_dir):  # noqa: F811
     assert after
 
 
+@pytest.mark.long
 def test_a_client_is_sent_all_that_was_seen_for_it(job, data_dir):  # noqa: F811
     """Also where the batch before its own had no samples, and its own ends only with its stream."""
     j = job(env=dict(ALWAYS, PROBING_SAMPLE_RATE="1"))

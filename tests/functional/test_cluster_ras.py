@@ -170,6 +170,7 @@ def test_evidence(hung, service, probing, ptrace):
     assert set(service.lines) == {*ASKED, "VERBOSE STATUS"}, service.lines
 
 
+@pytest.mark.long
 def test_silent_and_liars(hung, service, probing, ptrace):
     """Who accepts and says nothing delays nothing. What lies accuses nobody, and harms nothing."""
     job = hung()

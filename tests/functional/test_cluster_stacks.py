@@ -200,6 +200,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_steps(claim, probing, ptrace, torch_python):  # noqa: F811
     made = claim(0, 1, name="steps.py", source=TRAIN, python=torch_python, LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", OMP_NUM_THREADS="1")
     attach_in_time(probing, made.pid)

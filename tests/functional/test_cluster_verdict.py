@@ -165,6 +165,7 @@ def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
     assert [row["rank"] for row in rows] == [0, 2, 3]
 
 
+@pytest.mark.long
 def test_watch(job, probing, ptrace):
     """Each new verdict is a line, from a job that moves until its end."""
     one = job("loader_queue", ranks=2, bad=1)

@@ -116,6 +116,7 @@ def test_since_the_mark(screen, turning, probing_top, ptrace, wait_until):
     assert turning.alive()
 
 
+@pytest.mark.long
 def test_two_recordings(screen, turning, probing, probing_top, tmp_path, ptrace, wait_until):
     paths = [tmp_path / "first.db", tmp_path / "second.db"]
 

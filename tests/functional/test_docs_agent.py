@@ -113,6 +113,7 @@ def copy(tmp_path_factory):
     return tree / "out"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_new_method_is_answered(copy, build_dir, any_python):
     assert call(any_python, str(copy / "libprobing.so"), "ping") == b"\x94\x01\x02\xc0\x80"

@@ -143,6 +143,7 @@ def test_export_json_once(training, probing_top, ptrace, torch_version):
     steps_rise(training)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_backtrace_many_times(training, probing, ptrace, torch_version):
     """One look can be lucky; every one of these must hold."""

@@ -533,6 +533,7 @@ def burn(seconds):
 """
 
 
+@pytest.mark.long
 def test_holds_of_the_gil_are_ours_alone(noisy, probing):
     """What a client's code takes is not counted; what is made ready for it, the text of its value and what is put back are."""
     def holds():

@@ -47,6 +47,7 @@ def test_ends_cleanly_when_told_to(example, target, wait_until, tmp_path, signum
         os.killpg(job.pid, 0)
 
 
+@pytest.mark.long
 def test_the_fault_of_the_slow_job_is_named(source_dir, probing, target, torch_python, ptrace, wait_until):
     """The job that the README's moving picture shows: what is wrong with it, and in which function of it."""
     job = target(os.path.join(source_dir, "examples", "slow_train.py"), python=torch_python, ready=r"step +\d+ ")

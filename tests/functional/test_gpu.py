@@ -480,6 +480,7 @@ def waited(log, since):
     return 100 * loss / took, 100 * hits / took, 1e3 * took / sum(ended >= since for ended, *_ in steps)
 
 
+@pytest.mark.long
 def test_lines_that_wait_for_the_gpu(target, probing, ptrace, driver, cuda, torch_python, wait_until, tmp_path, data_dir):  # noqa: ARG001
     """Each with its share of a step, however the driver waits; the one that only launches is not named. What is named is where the time goes."""
     driver.write("devices 1\nutil 0 50\n")
@@ -520,6 +521,7 @@ def test_lines_that_wait_for_the_gpu(target, probing, ptrace, driver, cuda, torc
         job.end()
 
 
+@pytest.mark.long
 def test_launches_are_not_waits(target, probing, ptrace, driver, cuda, torch_python, data_dir):  # noqa: ARG001
     """A job whose driver waits for room in its queue, and one whose GPU is busy, are not accused of waiting for it."""
     driver.write("devices 1\nutil 0 70\n")

@@ -158,6 +158,7 @@ def test_lies(target, probing, ptrace, data_dir):  # noqa: ARG001
     assert job.alive()
 
 
+@pytest.mark.long
 def test_the_screen(target, probing, ptrace, probing_top, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
     """A flame graph by bytes, after the other views of Memory; each key reads it once."""
     job = target(TORCH, "stacks")

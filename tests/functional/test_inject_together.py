@@ -124,6 +124,7 @@ def test_nobody_waits_longer_than_the_limit(job, first, probing):  # noqa: F811
     running.goes_on()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_many_pairs_beside_load(job, begun, probing, probing_top):  # noqa: F811
     for _ in range(3 * (os.cpu_count() or 1)):

@@ -252,6 +252,7 @@ def frames_are_there(out):
     assert "rest (" in out and "<module> (" in out
 
 
+@pytest.mark.long
 def test_a_file_that_takes_for_ever(probing, slow_job):
     done = probing(*outside(slow_job), timeout=80).ok()
     frames_are_there(done.stdout)

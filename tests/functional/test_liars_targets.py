@@ -188,6 +188,7 @@ def look_at(build_dir, process, what, allowed):
     return out
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("minor", ["3.11", "3.13"])
 @pytest.mark.parametrize("name, form", FORGED)

@@ -289,6 +289,7 @@ def torch_frames(frames):
     return [name for name in frames if re.match(r"(at|c10|torch)::", name or "")]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_torch_operation_is_as_gdb_shows_it(probing, target, torch_python, gdb):
     """Python calls at::..., which calls Python again, which sleeps."""

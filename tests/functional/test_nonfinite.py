@@ -340,6 +340,7 @@ def test_inputs_and_a_weight(trainer, data_dir):
         j.do("end()")
 
 
+@pytest.mark.long
 def test_no_step_ends(trainer, data_dir):
     """As where a GradScaler leaves out each of them: calls of the model are counted instead."""
     j = trainer

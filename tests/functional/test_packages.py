@@ -48,6 +48,7 @@ def packages(make_packages):
     return make_packages()
 
 
+@pytest.mark.long
 def test_two_packages_are_the_same_bytes(make_packages, packages):
     again = make_packages()
     names = sorted(os.listdir(packages))

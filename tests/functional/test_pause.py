@@ -387,6 +387,7 @@ def test_nc(probing, target, any_python, wait_until):
         goes_on(probing, job, wait_until)
 
 
+@pytest.mark.long
 def test_a_real_training_job_learns_the_same(probing, target, torch_python, tmp_path, wait_until):
     """Every loss of every step, with it held twice and without."""
     def train(name):

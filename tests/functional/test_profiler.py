@@ -264,6 +264,7 @@ def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811
     assert j.do("parameters()") == other.do("parameters()")
 
 
+@pytest.mark.long
 def test_again_and_again(training):
     """Also on the main thread after another one, and the report is of the newest."""
     j, client = training
@@ -313,6 +314,7 @@ def test_ended_early(trainer, how):  # noqa: F811
     j.do("end()")
 
 
+@pytest.mark.long
 def test_steps_that_do_not_come(training):
     """A job that evaluates from some step on: it is ended at a call of a module, and says how many steps there were."""
     j, client = training

@@ -101,6 +101,7 @@ def test_an_error_stands_alone(probing, job, tmp_path):
     assert left.startswith("probing: ") and "querying" not in left, left
 
 
+@pytest.mark.long
 def test_steps_of_training(probing, training):
     """What waits for steps counts them."""
     status, seen, left = on_terminal([probing.path, training.pid, "trace", "--steps", "12"], 160)

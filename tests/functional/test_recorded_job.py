@@ -78,6 +78,7 @@ def killed_while_seen(probing, ask, training):
     return pytest.fail(f"seconds from the last sample to the last step of {TRIES} jobs: {told}")
 
 
+@pytest.mark.long
 def test_after_a_kill(training, ask, probing, probing_top, tmux, tmp_path):
     job = killed_while_seen(probing, ask, training)
 

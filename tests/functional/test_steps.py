@@ -311,6 +311,7 @@ def test_started_before_torch_is(undisturbed, torch_python, build_dir, way):
     assert Imports(torch_python, {"PROBING": way, "LD_PRELOAD": f"{build_dir}/libprobing.so"}).end() == undisturbed
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_job_that_ends_meanwhile(torch_python, ptrace, probing, tmp_path):
     """Its end is its own: exit status, output and losses are those of a run without us."""

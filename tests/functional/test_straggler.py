@@ -71,6 +71,7 @@ def test_straggler(job, probing, probing_top):
     assert " OWN " in screen and " LAG " in screen, screen
 
 
+@pytest.mark.long
 def test_loaded_again(job, screen, probing, probing_top):
     """Agents that are loaded again count steps from the beginning: the screen that watches the job shows those, not the last earlier ones."""
     one = job("healthy")

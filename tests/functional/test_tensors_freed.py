@@ -67,6 +67,7 @@ def gives_up(seconds):
 SECONDS = 6
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_what_is_freed_meanwhile(torch_job):  # noqa: F811
     j = torch_job(FREES)

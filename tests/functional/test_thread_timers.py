@@ -133,6 +133,7 @@ def test_accounts_of_the_cpu_are_the_kernel_s(job, period, busy):
     assert {s["frames"][0].rpartition(".")[2] for s in asleep} <= {"part", "hot_inner"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_numbers_of_stacks_begin_again_between_drains(job):
     """Where they were used up in the middle of a drain, its ticks had no samples."""
@@ -218,6 +219,7 @@ def in_nap(sample):
     return sample["frames"][0].rpartition(".")[2] == "nap" and not sample["torn"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_thread_whose_cpu_others_have_is_where_it_ran(job, rivals):
     """It computes, which takes three times as long as it has the CPU, and sleeps: no sample is of the sleep before that begins."""

@@ -94,6 +94,7 @@ def check_trace_sums(rows, told):
         assert row["avg_duration"] == (pytest.approx(sum(known) / len(known), rel=1e-9) if known else None)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_statements_against_the_jobs_log(training_job, source_dir):  # noqa: F811
     job = training_job("epochs", "--steps", STEPS)

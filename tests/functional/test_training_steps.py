@@ -114,6 +114,7 @@ def test_the_compiler_of_torch(training_job, torch_python, tmp_path):  # noqa: F
     check_times(rows, truth)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_rank_that_waits_for_another(training_job):  # noqa: F811
     """Rank 0 waits in its collective for as long as rank 1 is late."""

@@ -22,6 +22,7 @@ def rows_of(job, steps=STEPS, name="python.steps"):
     return job.rows(name)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_looks_keep_to_their_share_of_the_time(training_job, probing):  # noqa: F811
     """A job of short steps: some are left out, which is said; those that are not are right; none is while values are watched, or when it may take all."""

@@ -58,6 +58,7 @@ int main(void) {
 """
 
 
+@pytest.mark.long
 def test_adding_a_screen(build_dir, tmp_path):
     with open(os.path.join(ROOT, "docs", "dev", "adding-a-screen.md"), encoding="utf-8") as file:
         source, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)

@@ -57,6 +57,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.long
 def test_adding_a_key(copy, build_dir):
     name, row, answer, settings = examples("adding-a-key.md")
     tui = copy.src / "tui"
