@@ -9,7 +9,7 @@
  *   - for members with fewer completed ones: they have not come as far, or do not finish;
  *   - for members with as many, and none open: they have not entered the next one;
  *   - for members that entered another operation under the same number, where most entered one;
- *   - for members that have not entered the open one, where no more is known of them;
+ *   - for members that have not entered the open one, where nothing else is known of them;
  *   - for members that do not answer or are gone;
  *   - if there are none of these, for all that stand where it stands: one of them does not get to it.
  *
