@@ -14,7 +14,10 @@
 
 #define WAITS_NS_MAX (20 * CLOCK_NS_PER_MS)  /* CPU time for all threads of one snapshot, or */
 #define WAITS_NS_EACH (50 * CLOCK_NS_PER_US) /* for each, if they are many */
-#define WAITS_FRAMES_NEAR 24                 /* innermost frames in which a library is recognised */
+/* The first snapshot knows no answers yet, and is the only one for who asks once. */
+#define WAITS_FIRST_NS_EACH (500 * CLOCK_NS_PER_US)
+#define WAITS_FIRST_NS_MAX (2 * CLOCK_NS_PER_S)
+#define WAITS_FRAMES_NEAR 24 /* innermost frames in which a library is recognised */
 
 #define WAITS_REST 500 /* times what answers that change have cost passes before they are asked for again */
 
@@ -275,6 +278,14 @@ void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, ui
 
 /* ---- the snapshot ---- */
 
+/* The CPU time for the waits of a snapshot of `n` threads. */
+static uint64_t waits_most_ns(const struct waits *w, size_t n) {
+    uint64_t most = n * WAITS_NS_EACH > WAITS_NS_MAX ? n * WAITS_NS_EACH : WAITS_NS_MAX;
+    uint64_t first =
+        n * WAITS_FIRST_NS_EACH < WAITS_FIRST_NS_MAX ? n * WAITS_FIRST_NS_EACH : WAITS_FIRST_NS_MAX;
+    return w->n_before == 0 && first > most ? first : most;
+}
+
 void pystack_waits_begin(struct pystack *ps, size_t n) {
     if (!ps->waits)
         ps->waits = calloc(1, sizeof *ps->waits);
@@ -282,7 +293,7 @@ void pystack_waits_begin(struct pystack *ps, size_t n) {
     if (!w)
         return;
     w->now_ns = clock_mono_ns();
-    w->most_ns = n * WAITS_NS_EACH > WAITS_NS_MAX ? n * WAITS_NS_EACH : WAITS_NS_MAX;
+    w->most_ns = waits_most_ns(w, n);
     w->spent_ns = 0;
     w->n = w->left_out = w->n_wanted = 0;
     memset(w->labels, 0, sizeof w->labels);
