@@ -51,6 +51,11 @@ def wait_until_fixture():
     return wait_until
 
 
+def long_but(short, cases):
+    """Values of one parameter: those that are not among `short` are long."""
+    return [pytest.param(case, marks=[] if case in short else [pytest.mark.long]) for case in cases]
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "timeout(seconds): the longest this test may take")
     config.addinivalue_line("markers", "long: many rounds or many jobs; tests/run runs it with --long only")
@@ -78,19 +83,21 @@ def pytest_runtest_call(item):
 
 # They take minutes (tests/run says how much at its end), and begin first, the longest at the beginning: otherwise one worker of pytest has them
 # still before it when the others are done.
-LONGEST = ("liars_targets", "liars_bombs", "training_steps", "faults", "training_values", "steps", "training_losses", "verdict", "docs_agent",
-           "profiler", "gc", "liars_paths", "liars_silent", "memory_trace", "nonfinite", "report", "slow_steps", "numbers", "modules_trace", "torture",
-           "pause", "catch_fatal", "tensors_freed", "tensors", "training_loaders", "training_screens", "training_first_look", "training_checkpoints",
-           "training_queries", "training_verdicts", "inject_kill", "seed_commands", "verb_examples", "steps_screen", "timeline_screen",
-           "liars_soak", "outside_block", "bench", "race", "waits")
+LONGEST = ("liars_targets", "liars_bombs", "gpu", "cluster_verdict", "relay_to", "cluster_many_hosts", "docs_pages", "cluster", "thread_timers",
+           "training_steps", "faults", "training_values", "steps", "training_losses", "verdict", "docs_agent", "profiler", "gc", "liars_paths",
+           "liars_silent", "memory_trace", "nonfinite", "report", "slow_steps", "numbers", "modules_trace", "torture", "pause", "catch_fatal",
+           "tensors_freed", "tensors", "training_loaders", "training_screens", "training_first_look", "training_checkpoints", "training_queries",
+           "training_verdicts", "inject_kill", "seed_commands", "verb_examples", "steps_screen", "timeline_screen", "liars_soak", "outside_block",
+           "bench", "race", "waits")
 
 # These wait most of their time, for time limits of the product, and compare no times: tests/run runs them beside the others.
 WAITING = {f"test_{name}" for name in (
-    "agent_peers", "catch", "cli_bad_input", "cli_trace", "debug", "debug_screen", "docs_agent", "failing", "frame_vars_reuse", "gc",
-    "http", "idle_threads", "liars_bombs", "liars_browser", "liars_endpoints", "liars_paths", "liars_read_only", "liars_silent",
-    "liars_soak", "liars_symbols", "liars_targets", "memory_growth", "memory_screen", "memory_trace", "modules_trace", "numbers",
-    "packages", "profiler", "protocol_abuse", "record", "relay_to", "seed_commands", "slow_steps", "starting_targets", "tasks", "tcp_listener", "text",
-    "tui_others", "tui_pty", "verb_examples", "verdict", "waits", "ws_conformance")}
+    "agent_peers", "catch", "children", "cli_bad_input", "cli_trace", "cluster", "cluster_engine", "cluster_hosts", "cluster_many_hosts",
+    "cluster_ras", "cluster_stacks", "cluster_verdict", "collectives", "debug", "debug_screen", "docs_agent", "failing", "frame_vars_reuse", "gc",
+    "http", "idle_threads", "inject_process", "inject_together", "liars_bombs", "liars_browser", "liars_endpoints", "liars_paths", "liars_read_only",
+    "liars_silent", "liars_soak", "liars_symbols", "liars_targets", "memory_growth", "memory_screen", "memory_trace", "modules_trace", "numbers",
+    "packages", "process_groups", "profiler", "protocol_abuse", "questions", "ranks_screen", "record", "relay_to", "seed_commands", "slow_steps",
+    "starting_targets", "tasks", "tcp_listener", "text", "tour", "tui_others", "tui_pty", "verb_examples", "verdict", "waits", "ws_conformance")}
 
 
 def pytest_collection_modifyitems(config, items):

@@ -160,6 +160,7 @@ def test_a_child_writes_nothing_into_its_parents(job, data_dir):  # noqa: F811
         os.kill(child["pid"], signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_dead_ones_are_removed_in_time(job, data_dir):  # noqa: F811
     j = job(env=ALWAYS)
     j.start()

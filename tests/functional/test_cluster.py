@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from conftest import ROOT, attach_in_time
+from conftest import ROOT, attach_in_time, long_but
 from lying_agent import as_nobody
 
 pytestmark = pytest.mark.timeout(240)
@@ -197,7 +197,7 @@ def test_restart_and_double(claim, probing):
         jobs[0].pid: "alive", jobs[1].pid: "alive", old.pid: "old rank", second.pid: "second claim"}
 
 
-@pytest.mark.parametrize("where", [[], ["--hosts", "here", "--via", "env RELAY_OF={host} {relay}"]], ids=["here", "hosts"])
+@pytest.mark.parametrize("where", long_but([[]], [[], ["--hosts", "here", "--via", "env RELAY_OF={host} {relay}"]]), ids=["here", "hosts"])
 def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
     """Ranks that are started again are other processes: they are watched in place of the old ones."""
     old = [claim(rank, 2) for rank in range(2)]

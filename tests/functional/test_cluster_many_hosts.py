@@ -93,6 +93,7 @@ def mute(first, last):
     return [f"--mute {','.join(f'f{number}' for number in range(first, last + 1))}"]
 
 
+@pytest.mark.long
 def test_hosts_that_hang(probing_top, job_of):
     """As many as are started together, and before all others: these are read within the 20 s after which such a host is given up."""
     others = set(range(64, 8 * HOSTS))

@@ -140,6 +140,7 @@ def told(probing, job, expected, *options):
         pytest.fail(f"{last}, not {expected}")
 
 
+@pytest.mark.long
 def test_evidence(hung, service, probing, ptrace):
     """Who is behind, in both forms, is evidence of the verdict about that rank; that all is well is none."""
     job = hung()

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, long_but, wait_until
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
 from ranks import FAULTS, SCRIPT, Job, is_right  # noqa: E402
@@ -117,6 +117,7 @@ def test_stopped(job, probing, ptrace):
     assert status == 0 and document["verdicts"][0]["code"] == "MOVING", document
 
 
+@pytest.mark.long
 def test_circle(job, probing, ptrace):
     """Two groups in another order: only counters show who differs. Without agents the job hangs, and nobody is accused."""
     one = job("order")
@@ -147,7 +148,7 @@ def test_circle(job, probing, ptrace):
     assert refused.status == 1 and "no such column: colour" in refused.stderr
 
 
-@pytest.mark.parametrize("way", ["hello", "methods"])
+@pytest.mark.parametrize("way", long_but(["hello"], ["hello", "methods"]))
 def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
     """One rank's agent cannot be asked: the job is judged, the rank is named beside it, and its agent stays what it is."""
     script = tmp_path / "old.py"

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from agent_wire import Client, Closed
-from conftest import wait_until
+from conftest import long_but, wait_until
 from inject_support import COUNTER, SLEEP, Job, check_nothing_left, inject, job, snapshot, tool
 
 __all__ = ["inject", "job", "tool"]  # fixtures
@@ -84,7 +84,7 @@ def same(running, before):
 
 @pytest.mark.timeout(1500 if FULL else 300)
 @pytest.mark.parametrize("every", [False, True], ids=["one", "all-after-it"])
-@pytest.mark.parametrize("kinds", [MEMORY, FILES, THREADS], ids=["memory", "descriptors", "threads"])
+@pytest.mark.parametrize("kinds", long_but([MEMORY], [MEMORY, FILES, THREADS]), ids=["memory", "descriptors", "threads"])
 def test_a_call_of_the_agent_fails(target, tmp_path, build_dir, inject, real_agent, kinds, every):
     path = str(tmp_path / "cell")
     plan = Plan(str(tmp_path / "plan"))

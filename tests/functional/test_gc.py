@@ -91,6 +91,7 @@ def test_sums_are_what_python_says(job, each_python, data_dir):  # noqa: F811
     assert since() == wanted and j.do("stats()") == after
 
 
+@pytest.mark.long
 def test_collections_between_rests(job, any_python, data_dir):  # noqa: F811
     """While nobody runs the counters are not read; what somebody has collected then is there once each."""
     j = job(python=any_python, env=ALWAYS)

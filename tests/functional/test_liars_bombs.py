@@ -57,12 +57,9 @@ def run(tmp_path):
     return run_one
 
 
-def but_one_long(names, short):
-    return [pytest.param(name, marks=[] if name == short else [pytest.mark.long]) for name in sorted(names)]
-
-
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", but_one_long(THREADS, "short-stack"))
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(THREADS))
 def test_threads(run, probing, probing_top, name):
     with bombing(f"threads-{name}") as job:
         for words in (["backtrace", "--locals", "--tasks"], ["backtrace", "--locals", "--tasks", "--json"], ["query", "SELECT * FROM python.backtrace"],
@@ -83,7 +80,8 @@ def test_status(run, probing, name):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", but_one_long(SAMPLES, "deep-once"))
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_samples(run, probing, probing_top, tmp_path, name):
     with bombing(f"samples-{name}") as job:
         for form in ("html", "md"):

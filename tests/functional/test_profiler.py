@@ -391,6 +391,7 @@ def refusal(client, **params):
     return json.dumps(client.call_error("arm", dict(what="profiler", **params)))
 
 
+@pytest.mark.long
 def test_refusals(training):
     j, client = training
     before = j.do("left()")

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROOT, inject_in_time
+from conftest import ROOT, inject_in_time, long_but
 from test_faults import JOBS, fault  # noqa: F401
 
 PAGE = os.path.join(ROOT, "docs", "questions.md")
@@ -28,6 +28,8 @@ def questions():
 
 
 QUESTIONS = questions()
+# The jobs of the others are among those of test_faults.py.
+QUICK = ["examples/train", "tests/faults/hang_lock_held", "tests/faults/nan_loss", "tests/faults/hang_holder_named"]
 
 
 def test_the_page():
@@ -77,7 +79,7 @@ def run_job(fault, target, torch_python, torch_fork, probing, tmp_path, wait_unt
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sorted({one["job"] for one in QUESTIONS}))
+@pytest.mark.parametrize("name", long_but(QUICK, sorted({one["job"] for one in QUESTIONS})))
 def test_answers(name, run_job, probing, tmp_path):
     """Of each job in turn: the command ends well, and its output shows what the page says, if not at once then soon."""
     job = run_job(name)

@@ -534,7 +534,7 @@ class Broken(Answers):
                 pass
 
 
-@pytest.mark.parametrize("way, line", [("slow", "did not answer within"), ("half", "in the middle of its answer"), ("flood", "what was not asked for")])
+@pytest.mark.parametrize("way, line", [pytest.param("slow", "did not answer within", marks=pytest.mark.long), ("half", "in the middle of its answer"), ("flood", "what was not asked for")])
 def test_a_broken_server(probing, idle, relay, way, line, ptrace):
     Broken.way, Broken.inserts, Broken.stop = way, 0, threading.Event()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken)

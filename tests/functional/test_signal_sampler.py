@@ -48,7 +48,7 @@ def stop(client):
 # --- the program whose stacks are known -------------------------------------------------------------------------
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("mode, samples", [("exact", "20000"), ("timed", "1000")])
+@pytest.mark.parametrize("mode, samples", [("exact", "20000"), pytest.param("timed", "1000", marks=pytest.mark.long)])
 def test_no_stack_is_impossible(each_python, build_dir, mode, samples):
     done = run_command([sys.executable, os.path.join(ROOT, "bench", "known_answer.py"), "--build", build_dir, "--samples",
                         os.environ.get("PROBING_KNOWN_SAMPLES", samples), "--mode", mode, "--seconds", "30",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import wait_until
+from conftest import long_but, wait_until
 from test_steps_screen import PATIENCE, screen_of  # noqa: F401
 from training_job import Truth, training_job  # noqa: F401
 
@@ -34,7 +34,7 @@ def waits_for_a_cpu(pid):
     return waited > ran
 
 
-@pytest.mark.parametrize("by", ["sleep", "work", "both"])
+@pytest.mark.parametrize("by", long_but(["both"], ["sleep", "work", "both"]))
 def test_the_function_is_named(training_job, by):  # noqa: F811
     job = training_job("slow_steps", "--by", by)
     found, named = [], []

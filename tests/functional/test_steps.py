@@ -9,7 +9,7 @@ import pytest
 import ring_file
 from agent_job import job  # noqa: F401
 from agent_wire import Client
-from conftest import ROOT, inject_in_time, wait_until
+from conftest import ROOT, inject_in_time, long_but, wait_until
 
 ENV = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "4MB", "OMP_NUM_THREADS": "1"}
 SLACK = 0.005  # s: two clocks are read one after the other
@@ -288,7 +288,7 @@ def undisturbed(torch_python):
     return status, output
 
 
-@pytest.mark.parametrize("moment", [None, "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"])
+@pytest.mark.parametrize("moment", long_but([None, "/libtorch_python.so"], [None, "/libtorch_cpu.so", "/libtorch_python.so", "/_C.cpython"]))
 def test_while_torch_is_being_imported(undisturbed, torch_python, ptrace, probing, moment):
     """An agent that comes before it, or when a library of torch's is mapped and not yet relocated, or not yet initialised: it waits until it is."""
     for _ in range(int(os.environ.get("PROBING_TEST_IMPORTS", "1"))):

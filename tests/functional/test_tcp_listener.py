@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from conftest import long_but
 
 from agent_job import job
 from agent_wire import BINARY, Client, Closed, rows, wait_closed
@@ -94,7 +95,7 @@ def visitors(door, looking):
 
 
 @pytest.mark.parametrize("looking", [False, True])
-@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
+@pytest.mark.parametrize("address", long_but(["127.0.0.1:0"], ["127.0.0.1:0", "[::1]:0"]))
 def test_who_may_do_what(job, source_dir, address, looking):
     """Who, through which listener, which method: made from the table of methods, so that a new one is in it."""
     endpoint = job().start()

@@ -68,7 +68,7 @@ def walk(s, pages, wait_until):
     return seen
 
 
-@pytest.mark.parametrize("columns,rows", [(80, 24), (160, 45)])
+@pytest.mark.parametrize("columns,rows", [(80, 24), pytest.param(160, 45, marks=pytest.mark.long)])
 def test_walk_with_torch(tour, torch_python, columns, rows, wait_until):
     s = tour(torch_python, columns, rows)
     pid = job_of(s)

@@ -3,7 +3,7 @@
 watches values at each step and is asked for all that it can tell."""
 
 import pytest
-from conftest import wait_until
+from conftest import long_but, wait_until
 from training_job import training_job  # noqa: F401
 
 JOBS = {"accumulation": [], "amp": [], "cnn": [], "gan": [], "lbfgs": [], "transformer": ["--workers", "0"]}
@@ -17,7 +17,7 @@ def lease(job):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "cnn" else [pytest.mark.long]) for name in JOBS])
+@pytest.mark.parametrize("name", long_but(["cnn"], JOBS))
 def test_losses_are_the_same_to_the_bit(training_job, name):  # noqa: F811
     job = training_job(name, *JOBS[name], env={"PROBING_TRACE_RATE": "100"})
     pid = str(job.pid)

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import wait_until
+from conftest import long_but, wait_until
 from training_job import CLOCKS, accusations, agree, armed, is_so, took_ms, training_job  # noqa: F401
 
 STEPS = 60
@@ -41,13 +41,14 @@ ORDINARY = [
     ("transformer",), ("transformer", "--workers", "0"), ("cnn",), ("gan",), ("accumulation",), ("amp",), ("compiled",), ("leak",), ("nan",),
     ("slow_loader",), ("loaders",), ("checkpoints",), ("lbfgs",),
 ]
+QUICK = [("transformer",), ("cnn",), ("amp",), ("loaders",), ("nan",), ("slow_loader",)]
 
 
 AILING = ("leak", "nan", "slow_loader")  # test_verdict.py
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ORDINARY, ids=" ".join)
+@pytest.mark.parametrize("name", long_but(QUICK, ORDINARY), ids=" ".join)
 def test_steps(training_job, name):  # noqa: F811
     """Each step, where its time went, its loss and its learning rate; and nothing is said against it but what is so."""
     job = training_job(*name)
