@@ -501,13 +501,20 @@ static void rows_send_stop(struct rows_job *job, const struct pyapi *api) {
     job->stopped = true;
 }
 
+/* With the GIL: all has been read, and what is left is to be sent. */
+static bool rows_is_whole(const struct rows_job *job, const struct pyapi *api) {
+    bool whole = job->args && api->PyDict_GetItemString(job->args, "whole");
+    api->PyErr_Clear();
+    return whole;
+}
+
 static bool rows_step(struct worker_job *base, struct worker *w) {
     struct rows_job *job = rows_job_of(base);
     __atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
     if (rows_begin(job, w))
         return base->why[0] == '\0';
     if (__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE)) {
-        job->more = true;
+        job->more = job->more || !rows_is_whole(job, worker_api(w));
         rows_send_stop(job, worker_api(w));
     }
     if ((job->numbers || job->squares || job->flight) && !job->answered)

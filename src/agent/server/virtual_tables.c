@@ -118,7 +118,7 @@ static void virtual_tables_answer_done(const struct virtual_tables_item *item, e
         size_t n = strlen(rows.note);
         rows.more = true;
         snprintf(rows.note + n, sizeof rows.note - n, "%s%s", n ? "; " : "", item->job->why);
-    } else if (item->stopped) {
+    } else if (item->stopped && rows.more) {
         size_t n = strlen(rows.note);
         snprintf(rows.note + n, sizeof rows.note - n, "%sthere is more than was found in %d s", n ? "; " : "",
                  VIRTUAL_TABLES_LIMIT_MS / 1000);

@@ -178,6 +178,8 @@ def gpu_blocks_each(args):
             yield segments
         return
     yield from gpu_blocks_sum(segments, sums, seen, args)
+    if 'stop' not in args:
+        args['whole'] = True
     if sums and not seen:
         yield 'no stacks are recorded: torch.cuda.memory._record_memory_history begins it'
     if len(sums) > gpu_blocks_ROWS:
