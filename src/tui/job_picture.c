@@ -107,6 +107,21 @@ static void job_picture_put_class(struct json *j, const struct job_shot *s, int3
     strbuf_fini(&text);
 }
 
+/* Hosts of whose ranks there is no news: what the document has nothing of, or only something old. */
+static void job_picture_put_silent(struct json *j, const struct job_shot *s) {
+    json_key(j, "silent_hosts");
+    json_array_begin(j);
+    for (size_t i = 0; i < s->n_hosts; i++) {
+        if (!s->hosts[i].silent)
+            continue;
+        json_object_begin(j);
+        json_kv_string(j, "host", s->hosts[i].name);
+        json_kv_string(j, "reason", s->hosts[i].silent);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
 static int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, struct strbuf *out) {
     struct rank_filter filter = {.is_read = false};
     struct match m = {.active = false};
@@ -118,6 +133,7 @@ static int job_picture_put_json(const struct job_picture *p, const struct job_sh
     json_kv_string(&j, "job", s->job);
     job_picture_put_int(&j, "world", s->world, s->world > 0);
     json_kv_number(&j, "timestamp", s->at_s, 3);
+    job_picture_put_silent(&j, s);
     json_key(&j, p->screen->name);
     json_array_begin(&j);
     if (p->screen == &screen_ranks) {
@@ -164,7 +180,7 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
     return out->failed ? -1 : 0;
 }
 
-/* The picture has no news of some hosts, of which JSON has nothing at all. */
+/* The picture has no news of some hosts. */
 static void job_picture_note(const struct fleet_source *source) {
     struct strbuf text;
     strbuf_init(&text, JOB_PICTURE_TEXT);

@@ -560,7 +560,10 @@ def test_screen_without_a_host(hosts, probing_top):
     for format, screen in (("txt", "ranks"), ("json", "ranks"), ("json", "stacks")):
         done = probing_top("--export", format, "--screen", screen, "--hosts", "n0,n1,n2", "--via", hosts.via).ok()
         assert f"probing-top: partial: no news from n2 ({why})" in done.stderr, done.stderr
-        assert format == "json" or (f"no news from n2: {why}" in done.stdout and "2/3 hosts" in done.stdout), done.stdout
+        if format == "json":
+            assert done.json()["silent_hosts"] == [{"host": "n2", "reason": why}]
+        else:
+            assert f"no news from n2: {why}" in done.stdout and "2/3 hosts" in done.stdout, done.stdout
 
 
 def test_open_on_the_screen(hosts, screen, probing_top, ptrace, wait_until):

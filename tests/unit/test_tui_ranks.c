@@ -315,7 +315,7 @@ static void test_silent_hosts(void **state) {
         fixture_shows(a, 24, cols, "no news");
         fixture_shows(a, 24, cols, "from gpu1 (no relay: ");
         fixture_shows(a, 24, cols, "gpu2 (it has not");
-        fixture_shows(a, 24, cols, "nothing is worth a warning");
+        fixture_shows(a, 24, cols, "nothing is worth a warning on the hosts that answer");
     }
     app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
     fixture_hides(a, 24, 80, "no news");

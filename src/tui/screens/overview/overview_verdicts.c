@@ -112,7 +112,10 @@ int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overv
         if (waits >= JOB_SHOT_JUDGED_S && !f->is_judged)
             snprintf(text, sizeof text, "not judged: ranks are in a collective for %.0f s", waits);
         else
-            snprintf(text, sizeof text, "%s", f ? "nothing is worth a warning" : "looking for the ranks");
+            snprintf(text, sizeof text, "%s",
+                     !f          ? "looking for the ranks"
+                     : is_silent ? "nothing is worth a warning on the hosts that answer"
+                                 : "nothing is worth a warning");
         n = verdicts_add(out, 0, 4, "verdict", text, cols, ROLE_VALUE, ACTION_SHOW_RANKS);
     }
     if (is_silent)
