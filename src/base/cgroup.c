@@ -96,8 +96,10 @@ static int cgroup_parse_mount(const char *line, const char *controller, struct c
 }
 
 /* Find the folders from the process's own group up to the mount point of the hierarchy. The
- * longest path goes into `leaf`; returns the length of the shortest, 0 if there is none. */
-static size_t cgroup_find_leaf(const char *groups, const char *mounts, const char *controller, char *leaf) {
+ * longest path goes into `leaf`, which is the mount point if the own group cannot be seen (then `seen`,
+ * which may be NULL, is false); returns the length of the shortest, 0 if there is none. */
+static size_t cgroup_find_leaf(const char *groups, const char *mounts, const char *controller, char *leaf,
+                               bool *seen) {
     char own[CGROUP_PATH];
     struct cgroup_mount m;
     if (cgroup_own_path(groups, controller, own, sizeof own) != 0)
@@ -108,10 +110,15 @@ static size_t cgroup_find_leaf(const char *groups, const char *mounts, const cha
         /* The mount may show only a part of the hierarchy: a container's own. */
         size_t root = strcmp(m.root, "/") == 0 ? 0 : strlen(m.root);
         bool within = strncmp(own, m.root, root) == 0 && (own[root] == '/' || own[root] == '\0');
-        const char *below = within && strcmp(own + root, "/") != 0 && !strstr(own, "/..") ? own + root : "";
-        if (snprintf(leaf, CGROUP_PATH, "%s%s", m.point, below) < CGROUP_PATH &&
-            (access(leaf, X_OK) == 0 || snprintf(leaf, CGROUP_PATH, "%s", m.point) > 0))
-            return strlen(m.point);
+        within = within && !strstr(own, "/..");
+        const char *below = within && strcmp(own + root, "/") != 0 ? own + root : "";
+        if (snprintf(leaf, CGROUP_PATH, "%s%s", m.point, below) >= CGROUP_PATH)
+            continue;
+        if (seen)
+            *seen = within && access(leaf, X_OK) == 0;
+        if (access(leaf, X_OK) != 0)
+            snprintf(leaf, CGROUP_PATH, "%s", m.point);
+        return strlen(m.point);
     }
     return 0;
 }
@@ -181,18 +188,37 @@ void cgroup_find(struct cgroup *g, const char *proc) {
     snprintf(path, sizeof path, "%s/mountinfo", proc);
     if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
         const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
-        size_t least = cgroup_find_leaf(own, where, "memory", leaf);
+        size_t least = cgroup_find_leaf(own, where, "memory", leaf, NULL);
         /* Where both versions are in use, version 2 has no controllers. */
-        g->unified = least == 0 && cgroup_find_leaf(own, where, "cpu", leaf) == 0;
-        least = cgroup_find_leaf(own, where, g->unified ? NULL : "memory", leaf);
+        g->unified = least == 0 && cgroup_find_leaf(own, where, "cpu", leaf, NULL) == 0;
+        least = cgroup_find_leaf(own, where, g->unified ? NULL : "memory", leaf, NULL);
         if (least)
             cgroup_find_memory(g, leaf, least);
-        least = cgroup_find_leaf(own, where, g->unified ? NULL : "cpu", leaf);
+        least = cgroup_find_leaf(own, where, g->unified ? NULL : "cpu", leaf, NULL);
         if (least)
             cgroup_find_cpu(g, leaf, least);
     }
     strbuf_fini(&groups);
     strbuf_fini(&mounts);
+}
+
+int cgroup_find_memory_of(const char *proc, const char *self, char *buf, size_t cap) {
+    char path[CGROUP_PATH], leaf[CGROUP_PATH] = "";
+    struct strbuf groups, mounts;
+    bool seen = false;
+    strbuf_init(&groups, (size_t)64 * 1024);
+    strbuf_init(&mounts, (size_t)1024 * 1024);
+    snprintf(path, sizeof path, "%s/cgroup", proc);
+    int rc = strbuf_read_file(&groups, path);
+    snprintf(path, sizeof path, "%s/mountinfo", self);
+    if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
+        const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
+        if (cgroup_find_leaf(own, where, "memory", leaf, &seen) == 0)
+            cgroup_find_leaf(own, where, NULL, leaf, &seen);
+    }
+    strbuf_fini(&groups);
+    strbuf_fini(&mounts);
+    return seen && snprintf(buf, cap, "%s", leaf) < (int)cap ? 0 : -1;
 }
 
 /* ---- what it says ---- */
@@ -244,6 +270,21 @@ double cgroup_read_pressure_s(struct cgroup *g, enum cgroup_pressure which) {
         return NAN;
     const char *at = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
     return at ? strtod(at + strlen("total="), NULL) / 1e6 : NAN;
+}
+
+int64_t cgroup_read_memory_kills(const char *folder) {
+    static const char *const names[] = {"memory.events", "memory.oom_control"}; /* of version 2, and 1 */
+    static const char key[] = "\noom_kill ";
+    char text[CGROUP_FILE], *end;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct reread f = {.number = 0};
+        if (cgroup_read_file(&f, false, folder, names[i], text, sizeof text) != 0)
+            continue;
+        const char *at = strstr(text, key);
+        int64_t n = at ? strtoll(at + strlen(key), &end, 10) : -1;
+        return n >= 0 && end > at + strlen(key) ? n : MODEL_UNKNOWN;
+    }
+    return MODEL_UNKNOWN;
 }
 
 void cgroup_close(struct cgroup *g) {

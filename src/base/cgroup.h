@@ -46,6 +46,15 @@ double cgroup_read_cpus(const struct cgroup *g);
  * not have it. NAN unknown. */
 double cgroup_read_pressure_s(struct cgroup *g, enum cgroup_pressure which);
 
+/* The folder of another process's memory group, into `buf`: by its file "cgroup" in the folder `proc`
+ * ("/proc/17"), and this one's "mountinfo" in `self` ("/proc/self"). 0, or -1: it has none, or none that
+ * can be seen from here. */
+int cgroup_find_memory_of(const char *proc, const char *self, char *buf, size_t cap);
+
+/* How many processes of the group in this folder the kernel has killed for want of memory; MODEL_UNKNOWN where it
+ * does not count them (before Linux 4.13). */
+int64_t cgroup_read_memory_kills(const char *folder);
+
 /* Close files that were kept open; only needed with `keep`. */
 void cgroup_close(struct cgroup *g);
 

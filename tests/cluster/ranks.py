@@ -29,6 +29,7 @@ FAULTS = {
     "order": {"codes": ["DEADLOCK"], "cause": ["ORDER"]},
     "stop": {"codes": ["HUNG"], "cause": ["STOPPED"], "ends": True},
     "kill": {"codes": ["HUNG", "WAITS FOR"], "cause": ["DEAD"], "line": False},
+    "memory": {"codes": ["HUNG", "WAITS FOR"], "cause": ["DEAD"], "line": False, "words": "1 process of its control group for want of memory"},
     "gil": {"codes": ["HUNG"], "cause": ["GIL"], "ends": True},
     "gc": {"codes": ["WAITS FOR"], "cause": ["GC", "CPU"], "ends": True},
     "checkpoint": {"codes": ["WAITS FOR"], "cause": ["CHECKPOINT"], "ends": True},
@@ -41,6 +42,34 @@ def lines_of(fault):
     """Lines of the job that are right for it."""
     with open(SCRIPT, encoding="ascii") as file:
         return [n for n, line in enumerate(file, 1) if re.search(rf"# here: {fault}$", line)]
+
+
+MEMORY_GROUP_BYTES = 768 << 20
+
+
+def make_memory_group():
+    """A control group (version 1 or 2) with a limit: its folder; None: this process may make none."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        own = dict(line.split(":", 2)[1:] for line in file.read().splitlines())
+    root, limit = ("memory", "memory.limit_in_bytes") if "memory" in own else ("", "memory.max")
+    folder = os.path.join("/sys/fs/cgroup", root, own.get(root, "").strip("/"), f"ranks-{uuid.uuid4().hex}")
+    try:
+        os.mkdir(folder)
+        with open(os.path.join(folder, limit), "w", encoding="ascii") as file:
+            file.write(str(MEMORY_GROUP_BYTES))
+        return folder
+    except OSError:
+        if os.path.isdir(folder):
+            os.rmdir(folder)
+        return None
+
+
+def planted(watched):
+    """The faults that can be planted here. Why memory was short is known to who watched the rank before alone."""
+    group = make_memory_group() if watched else None
+    if group:
+        os.rmdir(group)
+    return [fault for fault in FAULTS if fault != "memory" or group]
 
 
 def free_port():
@@ -57,6 +86,9 @@ class Job:
         env = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONUNBUFFERED="1", PROBING_MAX_MEMORY="8MB")
         argv = [script, fault, str(bad), self.folder]
         self.launcher, self.forked = None, []
+        self.group = make_memory_group() if fault == "memory" else None
+        if self.group:
+            env["MEMORY_GROUP"] = self.group
         if not fork:
             self.launcher = subprocess.Popen([python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *argv],
                                              env=env, stdout=self.output, stderr=self.output, start_new_session=True)
@@ -148,6 +180,8 @@ class Job:
             self.launcher.wait()
         for p in self.forked:
             p.wait(10)
+        if self.group:
+            os.rmdir(self.group)
         self.output.close()
 
 
@@ -179,7 +213,7 @@ def is_right(fault, bad, document):
     if others:
         return f"others are accused: {others}"
     v = named[0]
-    if v["cause"] not in want["cause"]:
+    if v["cause"] not in want["cause"] or want.get("words", "") not in v["text"]:
         return f"cause {v['cause']}: {v['text']}"
     if want.get("line", True) and not (os.path.basename(v["file"] or "") == "training.py" and v["lineno"] in lines_of(fault)):
         return f"line {v['file']}:{v['lineno']}, not {lines_of(fault)}: {v['text']}"

@@ -100,6 +100,13 @@ def die_here(_feed):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def take_all_memory(_feed):
+    """More than its control group may have: MEMORY_GROUP is its folder."""
+    taken = []
+    while True:
+        taken.append(b"x" * (16 << 20))
+
+
 # Ends when LOG/over is newer than LOG/go: no thread of the job can notice that while the GIL is kept.
 WATCH_OVER = """
 import os, sys, time
@@ -212,7 +219,7 @@ def other_order(_feed):
 
 
 FAULTS = {  # and "end", "before_first"
-    "none": None, "loader_queue": stall_queue, "loader_fifo": stall_fifo, "stop": stop_here, "kill": die_here, "gil": hog_gil, "gc": collect_garbage,
+    "none": None, "loader_queue": stall_queue, "loader_fifo": stall_fifo, "stop": stop_here, "kill": die_here, "memory": take_all_memory, "gil": hog_gil, "gc": collect_garbage,
     "checkpoint": save_checkpoint, "evaluate": evaluate, "compile": compiles, "slow": is_slow, "skip": skip_collective,
     "other_op": other_operation, "other_size": other_size, "order": other_order,
     "checkpoint_short": save_checkpoint_short, "gil_short": hog_gil_short, "evaluate_short": evaluate_short,
@@ -286,6 +293,9 @@ def train(feed):
         time.sleep(PACE_S)
 
 
+if RANK == BAD and "MEMORY_GROUP" in os.environ:
+    with open(os.path.join(os.environ["MEMORY_GROUP"], "cgroup.procs"), "w", encoding="ascii") as group:
+        group.write(str(os.getpid()))
 torch.set_num_threads(1)
 torch.manual_seed(1)
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -296,7 +306,7 @@ try:
     train(Feed())
 except RuntimeError as e:
     tell("broken", why=str(e)[:300])
-    if FAULT != "kill":
+    if FAULT not in ("kill", "memory"):
         raise
     restart()
 tell("end")

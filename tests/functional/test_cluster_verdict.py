@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from conftest import ROOT, long_but, wait_until
+from conftest import ROOT, wait_until
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
-from ranks import FAULTS, SCRIPT, Job, is_right  # noqa: E402
+from ranks import SCRIPT, Job, is_right, make_memory_group, planted  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -148,7 +148,8 @@ def test_circle(job, probing, ptrace):
     assert refused.status == 1 and "no such column: colour" in refused.stderr
 
 
-@pytest.mark.parametrize("way", long_but(["hello"], ["hello", "methods"]))
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["hello", "methods"])
 def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
     """One rank's agent cannot be asked: the job is judged, the rank is named beside it, and its agent stays what it is."""
     script = tmp_path / "old.py"
@@ -192,6 +193,28 @@ def test_watch(job, probing, ptrace):
             watcher.kill()
 
 
+@pytest.mark.long
+def test_memory(job, probing, ptrace):
+    """A rank that its control group has no memory for: who watches the job says why it has ended."""
+    group = make_memory_group()
+    if not group:
+        pytest.skip("needs cgroups: none can be made here")
+    os.rmdir(group)
+    one = job("memory")
+    with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watcher:
+        try:
+            assert json.loads(watcher.stdout.readline())["verdicts"]
+            one.begin()
+            wrong = None
+            for line in watcher.stdout:
+                wrong = is_right(one.fault, one.bad, json.loads(line))
+                if wrong is None:
+                    break
+            assert wrong is None
+        finally:
+            watcher.kill()
+
+
 def test_no_job(probing):
     done = probing("cluster", "verdict", "nothing-like-it")
     assert done.status == 3 and done.stdout == ""
@@ -200,7 +223,7 @@ def test_no_job(probing):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", planted(watched=False))
 def test_fault(fault, job, probing, ptrace):
     """Eight ranks: the rank and its line, and no other rank."""
     one = job(fault, ranks=8)

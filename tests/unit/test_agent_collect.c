@@ -79,6 +79,19 @@ static void check(struct cgroup *g, int64_t used, int64_t limit, double throttle
     assert_true(isnan(throttled) ? isnan(t) : fabs(t - throttled) < 1e-9);
 }
 
+#define HIDDEN (-2) /* its group cannot be seen */
+
+static void check_kills(const char *groups, const char *mounts, int64_t kills) {
+    char proc[128], folder[CGROUP_PATH];
+    put("proc/cgroup", groups);
+    put("proc/mountinfo", mounts);
+    (void)snprintf(proc, sizeof proc, "%s/proc", root);
+    int rc = cgroup_find_memory_of(proc, proc, folder, sizeof folder);
+    assert_int_equal(rc, kills == HIDDEN ? -1 : 0);
+    if (rc == 0)
+        assert_int_equal(cgroup_read_memory_kills(folder), kills);
+}
+
 static void version_2(void **state) {
     struct cgroup g = {.keep = false};
     const char *mounts =
@@ -103,6 +116,13 @@ static void version_2(void **state) {
     put("fs/a/b/memory.max", "1500\n");
     find(&g, "0::/a/b\n", mounts);
     check(&g, 1000, 1500, 0.25);
+    check_kills("0::/a/b\n", mounts, MODEL_UNKNOWN);
+    put("fs/a/b/memory.events", "low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 1\n");
+    check_kills("0::/a/b\n", mounts, 3);
+    put("fs/a/b/memory.events", "low 0\noom_kill x\n");
+    check_kills("0::/a/b\n", mounts, MODEL_UNKNOWN);
+    check_kills("0::/../../elsewhere\n", mounts, HIDDEN);
+    check_kills("0::/a/gone\n", mounts, HIDDEN);
     /* Nothing of the group can be seen: what is mounted is what there is. */
     find(&g, "0::/../../elsewhere\n", mounts);
     check(&g, MODEL_UNKNOWN, MODEL_UNKNOWN, NAN);
@@ -127,6 +147,11 @@ static void version_1(void **state) {
     put("memory/memory.limit_in_bytes", "1048576\n");
     find(&g, groups, mounts);
     check(&g, 4096, 1048576, 2.5);
+    put("memory/y/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 12\n");
+    check_kills(groups, mounts, 12);
+    put("memory/y/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
+    check_kills(groups, mounts, MODEL_UNKNOWN);
+    check_kills("4:memory:/docker/other\n", mounts, HIDDEN);
 }
 
 static void nothing_there(void **state) {

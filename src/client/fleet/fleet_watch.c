@@ -4,11 +4,14 @@
 
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
+#include "base/model.h"
 #include "client/fleet/ras_ask.h"
 #include "client/gpu/gpu_process.h"
 
@@ -26,6 +29,8 @@
 
 struct fleet_watched {
     struct rank_probe probe;
+    char memory_group[CGROUP_PATH]; /* folder of its control group; "" not known */
+    int64_t killed;                 /* in it for want of memory, when the rank was last seen alive */
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */
@@ -152,6 +157,28 @@ static void fleet_watch_add_gpu(struct rank_reading *r, pid_t pid) {
     r->has_gpu = !isnan(use.util_pct);
     r->gpu_util_pct = use.util_pct;
     r->gpu_power_w = use.power_w;
+}
+
+/* How many of its control group the kernel has killed so far: once a rank is gone, /proc does not know its group. */
+static void fleet_watch_count_killed(struct fleet_watched *one, pid_t pid) {
+    char proc[32];
+    snprintf(proc, sizeof proc, "/proc/%d", (int)pid);
+    if (!one->memory_group[0] &&
+        cgroup_find_memory_of(proc, "/proc/self", one->memory_group, sizeof one->memory_group) != 0)
+        one->memory_group[0] = '\0';
+    one->killed = one->memory_group[0] ? cgroup_read_memory_kills(one->memory_group) : MODEL_UNKNOWN;
+}
+
+static void fleet_watch_explain_end(const struct fleet_watched *one, struct rank_state *s) {
+    if (!one->memory_group[0] || one->killed == MODEL_UNKNOWN)
+        return;
+    int64_t n = cgroup_read_memory_kills(one->memory_group);
+    if (n == MODEL_UNKNOWN || n <= one->killed)
+        return;
+    n -= one->killed;
+    snprintf(s->why, sizeof s->why,
+             "the kernel killed %lld process%s of its control group for want of memory", (long long)n,
+             n == 1 ? "" : "es");
 }
 
 /* Wait for the answers. */
@@ -329,8 +356,12 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
         readings[i].state.gone = w->ranks[i].pid <= 0;
         if (w->ranks[i].pid > 0)
             rank_probe_end(&w->watched[i].probe, &readings[i]);
-        if (!readings[i].state.gone)
+        if (!readings[i].state.gone) {
             fleet_watch_add_gpu(&readings[i], w->ranks[i].pid);
+            fleet_watch_count_killed(&w->watched[i], w->ranks[i].pid);
+        } else {
+            fleet_watch_explain_end(&w->watched[i], &readings[i].state);
+        }
     }
     fleet_watch_keep(w, readings, counters);
     fleet_watch_remember(w);
