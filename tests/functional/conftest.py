@@ -96,8 +96,9 @@ WAITING = {f"test_{name}" for name in (
     "cluster_ras", "cluster_stacks", "cluster_verdict", "collectives", "debug", "debug_screen", "docs_agent", "failing", "frame_vars_reuse", "gc",
     "http", "idle_threads", "inject_process", "inject_together", "liars_bombs", "liars_browser", "liars_endpoints", "liars_paths", "liars_read_only",
     "liars_silent", "liars_soak", "liars_symbols", "liars_targets", "memory_growth", "memory_screen", "memory_trace", "modules_trace", "numbers",
-    "packages", "process_groups", "profiler", "protocol_abuse", "questions", "ranks_screen", "record", "relay_to", "seed_commands", "slow_steps",
-    "starting_targets", "tasks", "tcp_listener", "text", "tour", "tui_others", "tui_pty", "verb_examples", "verdict", "waits", "ws_conformance")}
+    "outside_read", "packages", "process_groups", "profiler", "progress", "protocol_abuse", "questions", "ranks_screen", "record", "relay_to",
+    "report", "seed_commands", "slow_steps", "starting_targets", "steps_screen", "tasks", "tcp_listener", "text", "tour", "tui_others", "tui_pty",
+    "verb_examples", "verdict", "waits", "ws_conformance")}
 
 
 def pytest_collection_modifyitems(config, items):

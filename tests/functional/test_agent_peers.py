@@ -124,6 +124,7 @@ def test_many_connections(job):
     assert j.do("look()")["threads"] == 4
 
 
+@pytest.mark.long
 def test_a_slow_reader_loses_and_is_told(job):
     j = job()
     j.do("spawn('deep', recurse, 150)")

@@ -82,6 +82,7 @@ def test_nothing_to_trace(job, probing):  # noqa: F811
         assert done.status == 2 and why in done.stderr and done.stderr.count("\n") == 1, done
 
 
+@pytest.mark.long
 def test_as_many_as_were_asked_for(training, probing):
     """Another client's lease, that ends sooner and has a step begun already; and fewer than were asked for, with the reason."""
     j, watcher = training

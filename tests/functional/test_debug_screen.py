@@ -133,6 +133,7 @@ def debuggers(probing, job):
     return {one["what"]: one for one in json.loads(probing(str(job.pid), "status", "--json").ok().stdout)["debuggers"]}
 
 
+@pytest.mark.long
 def test_what_others_hold_is_seen(repl_screen, target, ptrace, probing):  # noqa: F811
     job = target(RAISES)
     s = repl_screen(job.pid)

@@ -163,6 +163,7 @@ def job(copy, any_python, ptrace, data_dir):
         j.process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_new_table_is_answered(job):
     rows = job.rows("SELECT * FROM python.imports")

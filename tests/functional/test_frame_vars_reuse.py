@@ -52,6 +52,7 @@ def steps(n):
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_what_lies_where_other_things_have_lain(job, torch_fork, probing):  # noqa: F811
     j = job(fork=torch_fork, env={"OMP_NUM_THREADS": "1", "PROBING_LOOK_SHARE": "100", "PROBING_MAX_MEMORY": "8MB",

@@ -13,7 +13,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from conftest import long_but
 from test_sql_screen import PatientScreen
 
 pytestmark = pytest.mark.timeout(300)
@@ -614,7 +613,8 @@ def test_what_devices_have(target, probing, ptrace, tmp_path, build_dir, torch_p
             assert re.fullmatch(text, said[code]), (name, said)
 
 
-@pytest.mark.parametrize("how", long_but(["sleep"], ["sleep", "spin"]))
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["sleep", "spin"])
 def test_a_device_that_waits(target, probing, ptrace, driver, torch_python, data_dir, how):  # noqa: ARG001
     """What the job does meanwhile: it sleeps, or cannot launch fast enough."""
     job = target(TRAINS, how, python=torch_python, name="waits.py", env={"OMP_NUM_THREADS": "1"})

@@ -5,6 +5,7 @@ import os
 import time
 from collections import defaultdict
 
+import pytest
 import ring_file
 from agent_job import job  # noqa: F401
 from agent_wire import Client, Profile
@@ -87,6 +88,7 @@ def test_while_nobody_runs_ticks_are_slept_through(job):  # noqa: F811
     assert any(s["on_cpu"] and "hot_inner" in s["frames"] for s in profile.samples if s["thread"] == "hot")
 
 
+@pytest.mark.long
 def test_for_the_tables_alone_an_idle_job_is_read_once_a_second(job, data_dir):  # noqa: F811
     j = job(env={"PROBING_SAMPLE_RATE": "10", "PROBING_MAX_MEMORY": "2MB"})
     j.do("spawn('waiter', wait_for_ever)")

@@ -19,7 +19,7 @@ import time
 import pytest
 
 from agent_wire import Client
-from conftest import inject_in_time, long_but
+from conftest import inject_in_time
 from lying_agent import NOBODY, lying_process
 from test_hidden_proc import nobodys_programs  # noqa: F401  pylint: disable=unused-import
 
@@ -250,7 +250,8 @@ def rich(status):
                                  "used": True}), **texts)
 
 
-@pytest.mark.parametrize("lie", long_but(["".join(LIES)], ["".join(LIES), "".join(reversed(LIES))]), ids=["first", "last"])  # where a text is cut
+@pytest.mark.long
+@pytest.mark.parametrize("lie", ["".join(LIES), "".join(reversed(LIES))], ids=["first", "last"])  # where a text is cut
 def test_what_an_agent_says_is_not_obeyed(observed, probing, probing_top, lie):
     hello, status = observed
     answers = {"hello": with_lies(hello, lie), "status": with_lies(rich(status), lie), "error": {"code": 3, "message": f"no{lie}no"}}

@@ -309,6 +309,7 @@ def test_a_torch_operation_is_as_gdb_shows_it(probing, target, torch_python, gdb
     assert look(probing, job, "--native", "--block")["native_merge"] == "merged"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_stopped_torch_process_is_as_gdb_shows_it(probing, target, torch_python, gdb):
     """Stopped in the middle of an operation: nobody moves between the two looks."""

@@ -14,7 +14,7 @@ import pytest
 
 from agent_job import job, snapshot_by_name
 from agent_wire import Client
-from conftest import has_torch, running_targets
+from conftest import has_torch, long_but, running_targets
 from number_jobs import JOBS, STANDING, settle, start_number_job
 from test_export_folded import parse_folded
 from test_export_profiles import read_profile, trace
@@ -258,7 +258,7 @@ BY_THREAD = "SELECT tid, count(*) AS n FROM python.samples GROUP BY tid"
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", long_but(["idle", "busy", "training"], JOBS))
 def test_numbers_of_a_recording(jobs, name, probing, probing_top, tmp_path):
     seen, wrong = jobs(name), []
     path, said, database = seen.record()

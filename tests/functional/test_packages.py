@@ -56,6 +56,7 @@ def test_two_packages_are_the_same_bytes(make_packages, packages):
     assert [name for name in names if (packages / name).read_bytes() != (again / name).read_bytes()] == []
 
 
+@pytest.mark.long
 def test_the_tarball_is_one_folder_that_belongs_to_root(packages):
     with tarfile.open(packages / "probing-top-0.0.9-x86_64-linux.tar.gz") as tar:
         members = tar.getmembers()
@@ -108,6 +109,7 @@ def complete_by_shells(home):
             assert expected.format(program=program) in done.stdout, (shell, done)
 
 
+@pytest.mark.long
 def test_a_wheel_brings_programs_and_agent_and_leaves_nothing(packages, tmp_path):
     home = tmp_path / "env"
     made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(home)], capture_output=True, text=True)

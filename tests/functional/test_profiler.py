@@ -250,6 +250,7 @@ def test_time_on_a_gpu(training, data_dir):
         assert row["calls"] == kernels and row["tid"] is None
 
 
+@pytest.mark.long
 def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811
     other = job(fork=torch_fork, env=ENV)
     assert other.do(f"exec({PREPARE!r}, globals())") is None

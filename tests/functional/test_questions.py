@@ -29,7 +29,7 @@ def questions():
 
 QUESTIONS = questions()
 # The jobs of the others are among those of test_faults.py.
-QUICK = ["examples/train", "tests/faults/hang_lock_held", "tests/faults/nan_loss", "tests/faults/hang_holder_named"]
+QUICK = ["examples/train", "tests/faults/nan_loss", "tests/faults/hang_holder_named"]
 
 
 def test_the_page():

@@ -109,14 +109,14 @@ def test_line(job, probing, folder, ptrace, line, does):
 
 # From the beginning: variables of the environment, and what shows that they were heard.
 STARTS = [
-    ({"PROBING": "1"}, "probing.sample_rate", None),
-    ({"PROBING_TORCH_PROFILING": "on,exprs=loss@train_step"}, "probing.torch_profiling", "on,exprs=loss@train_step"),
-    ({"PROBING_RETENTION_DAYS": "7"}, "probing.retention_days", "7"),
+    pytest.param({"PROBING": "1"}, "probing.sample_rate", None, id="PROBING"),
+    pytest.param({"PROBING_TORCH_PROFILING": "on,exprs=loss@train_step"}, "probing.torch_profiling", "on,exprs=loss@train_step", id="TORCH_PROFILING"),
+    pytest.param({"PROBING_RETENTION_DAYS": "7"}, "probing.retention_days", "7", id="RETENTION_DAYS", marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("env, key, value", STARTS, ids=[" ".join(f"{k}={v}" for k, v in env.items()) for env, _, _ in STARTS])
+@pytest.mark.parametrize("env, key, value", STARTS)
 def test_start(torch_python, probing, build_dir, folder, env, key, value):
     """With the library preloaded, as LD_PRELOAD=libprobing.so python train.py."""
     job = start(torch_python, folder, f"{key}.{value}", LD_PRELOAD=os.path.join(build_dir, "libprobing.so"), **env)

@@ -75,6 +75,7 @@ def test_what_is_the_matter(training_job, name, code):  # noqa: F811
     assert not wrong & set(verdicts), verdicts
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_stuck_and_on_again(training_job):  # noqa: F811
     """Workers that stand still: the main thread waits for them, and goes on when they do."""

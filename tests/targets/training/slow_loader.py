@@ -11,13 +11,14 @@ SLOW = 1
 def add_arguments(parser):
     parser.add_argument("--seconds", type=float, default=0.004, help="what an item takes in the slow worker")
     parser.add_argument("--batch", type=int, default=16, help="items in a batch")
+    parser.add_argument("--items", type=int, default=4096, help="in an epoch")
 
 
 def main():
     job = training.Job(__doc__, add_arguments)
     model = training.Perceptron(64, 10)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    items = training.Items((64,), 10, seconds=job.args.seconds, slow=SLOW)
+    items = training.Items((64,), 10, job.args.items, seconds=job.args.seconds, slow=SLOW)
     loader = training.make_loader(items, batch=job.args.batch, workers=2)
     for inputs, classes in job.each(loader):
         job.optimize(optimizer.zero_grad)
