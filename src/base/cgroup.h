@@ -51,7 +51,7 @@ double cgroup_read_pressure_s(struct cgroup *g, enum cgroup_pressure which);
  * can be seen from here. */
 int cgroup_find_memory_of(const char *proc, const char *self, char *buf, size_t cap);
 
-/* How many processes of the group in this folder the kernel has killed for want of memory; MODEL_UNKNOWN where it
+/* How many processes of the group in this folder the kernel has killed for lack of memory; MODEL_UNKNOWN where it
  * does not count them (before Linux 4.13). */
 int64_t cgroup_read_memory_kills(const char *folder);
 

@@ -29,7 +29,7 @@ FAULTS = {
     "order": {"codes": ["DEADLOCK"], "cause": ["ORDER"]},
     "stop": {"codes": ["HUNG"], "cause": ["STOPPED"], "ends": True},
     "kill": {"codes": ["HUNG", "WAITS FOR"], "cause": ["DEAD"], "line": False},
-    "memory": {"codes": ["HUNG", "WAITS FOR"], "cause": ["DEAD"], "line": False, "words": "1 process of its control group for want of memory"},
+    "memory": {"codes": ["HUNG", "WAITS FOR"], "cause": ["DEAD"], "line": False, "words": "1 process of its control group for lack of memory"},
     "gil": {"codes": ["HUNG"], "cause": ["GIL"], "ends": True},
     "gc": {"codes": ["WAITS FOR"], "cause": ["GC", "CPU"], "ends": True},
     "checkpoint": {"codes": ["WAITS FOR"], "cause": ["CHECKPOINT"], "ends": True},

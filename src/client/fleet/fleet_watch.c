@@ -30,7 +30,7 @@
 struct fleet_watched {
     struct rank_probe probe;
     char memory_group[CGROUP_PATH]; /* folder of its control group; "" not known */
-    int64_t killed;                 /* in it for want of memory, when the rank was last seen alive */
+    int64_t killed;                 /* in it for lack of memory, when the rank was last seen alive */
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */
@@ -177,7 +177,7 @@ static void fleet_watch_explain_end(const struct fleet_watched *one, struct rank
         return;
     n -= one->killed;
     snprintf(s->why, sizeof s->why,
-             "the kernel killed %lld process%s of its control group for want of memory", (long long)n,
+             "the kernel killed %lld process%s of its control group for lack of memory", (long long)n,
              n == 1 ? "" : "es");
 }
 
