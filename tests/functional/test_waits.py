@@ -801,7 +801,7 @@ ready()
 
 def test_file_locks_have_their_owner(target, probing, wait_until, tmp_path):
     path = tmp_path / "lock"
-    owner = subprocess.Popen(["flock", path, "sleep", "3600"])
+    owner = subprocess.Popen(["flock", "--no-fork", path, "sleep", "3600"])
     try:
         wait_until(lambda: path.exists() and any(str(path.stat().st_ino) in line for line in open("/proc/locks")),
                    what="the lock")
