@@ -5,7 +5,7 @@ verdict: CHECKPOINT
 words: save \({here}\)
 within: 15
 attach: before after
-quick: yes
+quick: long
 """
 import io
 import time

@@ -5,7 +5,7 @@ verdict: OWN CODE
 words: log_metrics \({file}
 within: 12
 attach: before after
-quick: yes
+quick: long
 """
 import time
 

@@ -58,6 +58,7 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     assert all(row["src_rank"] == 0 and row["dst_rank"] is None for row in alone.json()["rows"])
 
 
+@pytest.mark.long
 def test_who_comes_last(skipping, probing, ptrace, wait_until):
     """A rank that works longer than the others is the last in most collectives of all ranks, and nobody waits for another one."""
     started = skipping(3, 0, late=True, slow=2)

@@ -14,6 +14,8 @@ import pytest
 from conftest import ROOT
 from test_tui_docs import insert
 
+pytestmark = pytest.mark.long
+
 CALLER = r"""
 import ctypes, json, os, socket, struct, sys
 
@@ -113,7 +115,6 @@ def copy(tmp_path_factory):
     return tree / "out"
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_new_method_is_answered(copy, build_dir, any_python):
     assert call(any_python, str(copy / "libprobing.so"), "ping") == b"\x94\x01\x02\xc0\x80"
@@ -163,7 +164,6 @@ def job(copy, any_python, ptrace, data_dir):
         j.process.kill()
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_new_table_is_answered(job):
     rows = job.rows("SELECT * FROM python.imports")

@@ -5,7 +5,7 @@
     words: train \\({here}\\)     a pattern in its text; {file} is the job's file, {here} also the line that is marked "# here"
     within: 10                  seconds, since the job's own log says that the fault is there, or since the agent came, if that was later
     attach: before after        the fault
-    quick: yes                  a part of `make test`; the others are of `make soak ONLY=faults`
+    quick: yes                  a part of `make test` (or long: marked so); the others are of `make soak ONLY=faults`
     pending: why                not built yet
     needs: compiler             see NEEDS
     traced: yes                 its allocations are, by its environment
@@ -78,7 +78,7 @@ def cases(fine):
             continue
         for when in said["attach"].split() if not fine else [""]:
             marks = [pytest.mark.xfail(reason=said["pending"], strict=True)] if "pending" in said else []
-            marks += [pytest.mark.long] if fine or when == "before" else []
+            marks += [pytest.mark.long] if fine or when == "before" or said.get("quick") == "long" else []
             yield pytest.param(name, *([when] if when else []), id=f"{name}-{when}" if when else name, marks=marks)
 
 

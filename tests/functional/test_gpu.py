@@ -597,6 +597,7 @@ def verdicts_together(probing, drivers, job, seconds):
             for name, process in running.items()}
 
 
+@pytest.mark.long
 def test_what_devices_have(target, probing, ptrace, tmp_path, build_dir, torch_python, data_dir):  # noqa: ARG001
     """Full, hot, broken, lost, silent: each by its words, and nothing of a device that is only at its power limit."""
     job = target(TRAINS, "sleep", python=torch_python, env={"OMP_NUM_THREADS": "1"})

@@ -394,6 +394,7 @@ def test_settings_as_json(job):
     assert body["application/json"]["schema"]["required"] == ["key", "value"]
 
 
+@pytest.mark.long
 def test_bodies(job):
     """None but those that a page cannot send unasked, with their length, not too long, in time."""
     address = owner(listen(job().start()))

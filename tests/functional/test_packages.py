@@ -12,6 +12,8 @@ import pytest
 from conftest import ROOT, run_command
 from test_autostart import thread_names, wait_for_agent
 
+pytestmark = pytest.mark.long
+
 JOB = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)"
 PROGRAMS = ("probing-top", "probing")
 
@@ -48,7 +50,6 @@ def packages(make_packages):
     return make_packages()
 
 
-@pytest.mark.long
 def test_two_packages_are_the_same_bytes(make_packages, packages):
     again = make_packages()
     names = sorted(os.listdir(packages))
@@ -56,7 +57,6 @@ def test_two_packages_are_the_same_bytes(make_packages, packages):
     assert [name for name in names if (packages / name).read_bytes() != (again / name).read_bytes()] == []
 
 
-@pytest.mark.long
 def test_the_tarball_is_one_folder_that_belongs_to_root(packages):
     with tarfile.open(packages / "probing-top-0.0.9-x86_64-linux.tar.gz") as tar:
         members = tar.getmembers()
@@ -109,7 +109,6 @@ def complete_by_shells(home):
             assert expected.format(program=program) in done.stdout, (shell, done)
 
 
-@pytest.mark.long
 def test_a_wheel_brings_programs_and_agent_and_leaves_nothing(packages, tmp_path):
     home = tmp_path / "env"
     made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(home)], capture_output=True, text=True)

@@ -159,6 +159,7 @@ def rows(probing, job, text):
     return done.json()["rows"] if done.status == 0 else []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_environment_alone(torch_python, environment, probing, folder):
     """PROBING=1 before a command, nothing else: by what `make install` puts beside the Python's modules."""

@@ -155,6 +155,7 @@ def test_code_ends_with_who_had_it_run(job, wait_until):
         wait_until(lambda: talk.say("py 2 + 2") == "4\n", 30, "the code to be ended")
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_commands(job, wait_until):
     """Who has not said a command is closed at once, or when the time for it is over; nobody else notices."""
     endpoint = job().start()

@@ -80,6 +80,7 @@ def shell(build_dir, torch_python, tmp_path):
                                        capture_output=True, text=True, timeout=150, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_each_does_what_it_says(job, probing, shell, tmp_path, ptrace):
     for verb in verbs(probing.path):
