@@ -24,6 +24,7 @@ from ranks import FAULTS, ROOT, Job, is_right, judge, planted, put_figures  # no
 sys.path.append(os.path.join(ROOT, "tests", "functional"))
 
 LIMIT_S = 40
+SLOW_S = 12.5  # what was judged meanwhile is printed
 
 
 class Watcher:
@@ -73,6 +74,9 @@ def run_watched(probing, job, folder):
         wrong = [v["text"] for d in watcher.documents() if d["timestamp"] > at for v in d["verdicts"]
                  if v["level"] in ("warning", "bad") and v["ranks"] not in (None, str(job.bad))]
         text = last["verdicts"][0]["text"]
+        if right and right["timestamp"] - at > SLOW_S:
+            for d in watcher.documents():
+                print(f"  {d['timestamp'] - at:.1f} s: " + "; ".join(f"{v['code']} {v['ranks']}: {v['text'][:300]}" for v in d["verdicts"]), flush=True)
         if not right:
             return None, is_right(job.fault, job.bad, last), text
         return right["timestamp"] - at, f"others were accused: {wrong}" if wrong else None, text

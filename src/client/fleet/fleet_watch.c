@@ -25,12 +25,14 @@
 #define FLEET_WATCH_FIRST_NS (500 * CLOCK_NS_PER_MS) /* between the first two readings */
 #define FLEET_WATCH_NEXT_NS CLOCK_NS_PER_S
 #define FLEET_WATCH_POLL_NS (50 * CLOCK_NS_PER_MS)
+#define FLEET_WATCH_KILLED_S 10.0  /* between two counts of those that were killed for lack of memory */
 #define FLEET_WATCH_BORROWED_S 0.3 /* for what the scheduler's clock is off */
 
 struct fleet_watched {
     struct rank_probe probe;
     char memory_group[CGROUP_PATH]; /* folder of its control group; "" not known */
-    int64_t killed;                 /* in it for lack of memory, when the rank was last seen alive */
+    int64_t killed[2];              /* in it for lack of memory: 10 to 20 s ago, and at `counted_s` */
+    double counted_s;
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */
@@ -159,26 +161,34 @@ static void fleet_watch_add_gpu(struct rank_reading *r, pid_t pid) {
     r->gpu_power_w = use.power_w;
 }
 
-/* How many of its control group the kernel has killed so far: once a rank is gone, /proc does not know its group. */
-static void fleet_watch_count_killed(struct fleet_watched *one, pid_t pid) {
+/* How many of its control group the kernel has killed so far: once a rank is gone, /proc does not know its group. The
+ * count of some seconds ago is kept: who is being killed is counted before it is gone. */
+static void fleet_watch_count_killed(struct fleet_watched *one, pid_t pid, double now_s) {
     char proc[32];
+    if (one->counted_s > 0 && now_s - one->counted_s < FLEET_WATCH_KILLED_S)
+        return;
     snprintf(proc, sizeof proc, "/proc/%d", (int)pid);
     if (!one->memory_group[0] &&
         cgroup_find_memory_of(proc, "/proc/self", one->memory_group, sizeof one->memory_group) != 0)
         one->memory_group[0] = '\0';
-    one->killed = one->memory_group[0] ? cgroup_read_memory_kills(one->memory_group) : MODEL_UNKNOWN;
+    int64_t killed = one->memory_group[0] ? cgroup_read_memory_kills(one->memory_group) : MODEL_UNKNOWN;
+    one->killed[0] = one->counted_s > 0 ? one->killed[1] : killed;
+    one->killed[1] = killed;
+    one->counted_s = now_s;
 }
 
+/* Beside what its exit status shows (exit_reason.h), which the kernel's log may have explained already. */
 static void fleet_watch_explain_end(const struct fleet_watched *one, struct rank_state *s) {
-    if (!one->memory_group[0] || one->killed == MODEL_UNKNOWN)
+    if (!one->memory_group[0] || one->killed[0] == MODEL_UNKNOWN || strstr(s->why, "memory ran out"))
         return;
     int64_t n = cgroup_read_memory_kills(one->memory_group);
-    if (n == MODEL_UNKNOWN || n <= one->killed)
+    if (n == MODEL_UNKNOWN || n <= one->killed[0])
         return;
-    n -= one->killed;
-    snprintf(s->why, sizeof s->why,
-             "the kernel killed %lld process%s of its control group for lack of memory", (long long)n,
-             n == 1 ? "" : "es");
+    n -= one->killed[0];
+    size_t len = strlen(s->why);
+    snprintf(s->why + len, sizeof s->why - len,
+             "%sthe kernel killed %lld process%s of its control group for lack of memory", len ? "; " : "",
+             (long long)n, n == 1 ? "" : "es");
 }
 
 /* Wait for the answers. */
@@ -358,7 +368,7 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
             rank_probe_end(&w->watched[i].probe, &readings[i]);
         if (!readings[i].state.gone) {
             fleet_watch_add_gpu(&readings[i], w->ranks[i].pid);
-            fleet_watch_count_killed(&w->watched[i], w->ranks[i].pid);
+            fleet_watch_count_killed(&w->watched[i], w->ranks[i].pid, w->time.at_s);
         } else {
             fleet_watch_explain_end(&w->watched[i], &readings[i].state);
         }
