@@ -102,48 +102,113 @@ static void *hold(void *arg) {
     return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? NULL : arg;
 }
 
+/* One that takes signals, and sleeps until told to end. */
+static void *listen_to_signals(void *arg) {
+    struct held *h = arg;
+    char byte = 0;
+    h->tid = syscall(SYS_gettid);
+    h->ident = (uint64_t)pthread_self();
+    return write(h->told[1], &byte, 1) + read(h->tell[0], &byte, 1) == 2 ? NULL : arg;
+}
+
+/* An interpreter, and a thread that can be asked for its frames, of which there are none. */
+struct asked {
+    struct image *img;
+    struct mem m;
+    struct pystack *ps;
+    struct held h;
+    pthread_t thread;
+    struct pystack_thread t;
+};
+
+static void begin_asking(struct asked *a, void *(*run)(void *arg)) {
+    struct image_python py;
+    char byte = 0;
+    size_t n;
+    *a = (struct asked){.img = malloc(sizeof *a->img)};
+    assert_non_null(a->img);
+    image_init(a->img, &pystack_offsets_all(&n)[0]);
+    image_python(a->img, &py, "x");
+    image_open(a->img, &a->m);
+    a->ps = pystack_open_memory(&a->m, a->img->off, py.runtime);
+    assert_non_null(a->ps);
+    assert_true(pipe(a->h.tell) == 0 && pipe(a->h.told) == 0);
+    assert_int_equal(pthread_create(&a->thread, NULL, run, &a->h), 0);
+    assert_int_equal(read(a->h.told[0], &byte, 1), 1);
+    a->t = (struct pystack_thread){.tid = a->h.tid, .ident = a->h.ident, .seen_ns = clock_mono_ns()};
+}
+
+static void end_thread(struct asked *a) {
+    void *failed;
+    char byte = 0;
+    assert_int_equal(write(a->h.tell[1], &byte, 1), 1);
+    assert_int_equal(pthread_join(a->thread, &failed), 0);
+    assert_null(failed);
+}
+
+static void end_asking(struct asked *a) {
+    pystack_close(a->ps);
+    free(a->img);
+    for (int i = 0; i < 2; i++)
+        assert_true(close(a->h.tell[i]) == 0 && close(a->h.told[i]) == 0);
+}
+
+static const uint64_t patience_ns = 20 * CLOCK_NS_PER_S;
+
 /* Otherwise the slot would wait for nobody, and the thread's timer could not use it. */
 static void check_a_request_is_withdrawn(void **state) {
     static struct pystack_known known;
     struct signal_sampler_stats stats = {0};
     const struct pystack_self *copy;
-    struct image_python py;
-    struct image *img = malloc(sizeof *img);
-    struct held h;
-    struct mem m;
+    struct asked a;
     struct err e;
-    pthread_t thread;
-    void *failed;
-    char byte = 0;
-    size_t n;
     (void)state;
-    assert_non_null(img);
-    image_init(img, &pystack_offsets_all(&n)[0]);
-    image_python(img, &py, "x");
-    image_open(img, &m);
-    struct pystack *ps = pystack_open_memory(&m, img->off, py.runtime);
-    assert_non_null(ps);
     assert_int_equal(signal_sampler_arm(&stats, &e), 0);
-    assert_true(pipe(h.tell) == 0 && pipe(h.told) == 0);
-    assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
-    assert_int_equal(read(h.told[0], &byte, 1), 1);
-    struct pystack_thread t = {.tid = h.tid, .ident = h.ident, .seen_ns = clock_mono_ns()};
+    begin_asking(&a, hold);
+    struct pystack_thread t = a.t;
+    struct pystack *ps = a.ps;
     assert_true(signal_sampler_ask(ps, &t, &known));
     assert_int_equal(signal_sampler_wait(&t, clock_mono_ns(), &copy), SIGNAL_SAMPLER_WAITING);
     assert_int_equal(signal_sampler_get(&t, &copy), SIGNAL_SAMPLER_NONE);
     assert_true(signal_sampler_ask(ps, &t, &known));
-    assert_int_equal(write(h.tell[1], &byte, 1), 1);
-    assert_int_equal(pthread_join(thread, &failed), 0);
-    assert_null(failed);
+    end_thread(&a);
     assert_int_equal(signal_sampler_get(&t, &copy), SIGNAL_SAMPLER_READY);
     signal_sampler_release(&t);
     assert_int_equal(stats.sent, 2);
     assert_int_equal(stats.late, 1);
     signal_sampler_disarm();
-    pystack_close(ps);
-    free(img);
-    for (int i = 0; i < 2; i++)
-        assert_true(close(h.tell[i]) == 0 && close(h.told[i]) == 0);
+    end_asking(&a);
+}
+
+/* The library stays in the job after the agent has left it: what handlers cost then is not the next run's. */
+static void check_each_sampler_counts_its_own(void **state) {
+    static struct pystack_known known;
+    struct signal_sampler_stats first = {0}, second = {0};
+    const struct pystack_self *copy;
+    struct asked a;
+    struct err e;
+    (void)state;
+    assert_int_equal(signal_sampler_arm(&first, &e), 0);
+    begin_asking(&a, listen_to_signals);
+    assert_true(signal_sampler_ask(a.ps, &a.t, &known));
+    assert_int_equal(signal_sampler_wait(&a.t, clock_mono_ns() + patience_ns, &copy), SIGNAL_SAMPLER_READY);
+    signal_sampler_release(&a.t);
+    assert_int_equal(signal_sampler_check(&e), 0);
+    signal_sampler_disarm();
+    uint64_t handled = first.handled;
+    assert_true(handled > 0 && first.handler_ns > 0 && first.deliver_ns > 0);
+    assert_int_equal(signal_sampler_arm(&second, &e), 0);
+    assert_int_equal(signal_sampler_check(&e), 0);
+    assert_int_equal(second.handled, 0);
+    assert_true(second.handler_ns == 0 && second.deliver_ns == 0 && second.restarted == 0);
+    signal_sampler_disarm();
+    /* while one that only pauses goes on */
+    assert_int_equal(signal_sampler_arm(&first, &e), 0);
+    assert_int_equal(signal_sampler_check(&e), 0);
+    assert_int_equal(first.handled, handled);
+    signal_sampler_disarm();
+    end_thread(&a);
+    end_asking(&a);
 }
 
 int main(void) {
@@ -151,6 +216,7 @@ int main(void) {
         cmocka_unit_test(check_exact_puts_back_what_was_there),
         cmocka_unit_test(check_exact_leaves_children_alone),
         cmocka_unit_test(check_a_request_is_withdrawn),
+        cmocka_unit_test(check_each_sampler_counts_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

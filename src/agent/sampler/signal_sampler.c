@@ -260,6 +260,27 @@ static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
     errno = saved;
 }
 
+/* ---- what handlers have counted ---- */
+
+/* The counters go on from those of this sampler: an earlier one's lie here as long as the library is
+ * loaded. */
+static void signal_sampler_count_on(const struct signal_sampler_stats *stats) {
+    __atomic_store_n(&exact.restarted, stats->restarted, __ATOMIC_RELAXED);
+    __atomic_store_n(&exact.eintr, stats->eintr, __ATOMIC_RELAXED);
+    __atomic_store_n(&exact.handled, stats->handled, __ATOMIC_RELAXED);
+    __atomic_store_n(&exact.handler_ns, stats->handler_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&exact.expired, stats->expired, __ATOMIC_RELAXED);
+}
+
+static void signal_sampler_get_counts(struct signal_sampler_stats *stats) {
+    stats->restarted = __atomic_load_n(&exact.restarted, __ATOMIC_RELAXED);
+    stats->eintr = __atomic_load_n(&exact.eintr, __ATOMIC_RELAXED);
+    stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
+    stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
+    stats->deliver_ns = stats->handled * exact.deliver_ns;
+    stats->expired = __atomic_load_n(&exact.expired, __ATOMIC_RELAXED);
+}
+
 /* ---- installing and removing the handler ---- */
 
 #define SIGNAL_SAMPLER_POOL_BYTES (SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool)
@@ -348,6 +369,7 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
         exact.pool = signal_sampler_map(SIGNAL_SAMPLER_POOL_BYTES);
     if (!exact.pool)
         return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
+    signal_sampler_count_on(stats);
     sa.sa_sigaction = signal_sampler_handler;
     sigfillset(&sa.sa_mask);
     exact.armed = true; /* set before it is installed: the child of a fork right after must know */
@@ -399,6 +421,7 @@ void signal_sampler_disarm(void) {
     signal_sampler_stop_timers();
     signal_sampler_quiet();
     signal_sampler_put_back();
+    signal_sampler_get_counts(exact.stats);
     exact.armed = false;
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
         struct signal_sampler_slot *slot = &exact.slots[i];
@@ -418,12 +441,7 @@ bool signal_sampler_is_armed(void) { return exact.armed; }
 int signal_sampler_check(struct err *e) {
     struct sigaction now;
     if (sigaction(SIGNAL_SAMPLER_SIGNAL, NULL, &now) == 0 && signal_sampler_is_ours(&now)) {
-        exact.stats->restarted = __atomic_load_n(&exact.restarted, __ATOMIC_RELAXED);
-        exact.stats->eintr = __atomic_load_n(&exact.eintr, __ATOMIC_RELAXED);
-        exact.stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
-        exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
-        exact.stats->deliver_ns = exact.stats->handled * exact.deliver_ns;
-        exact.stats->expired = __atomic_load_n(&exact.expired, __ATOMIC_RELAXED);
+        signal_sampler_get_counts(exact.stats);
         return 0;
     }
     signal_sampler_disarm();

@@ -42,7 +42,8 @@ enum signal_sampler_answer {
     SIGNAL_SAMPLER_READY,
 };
 
-/* Install the handler. 0, or -1 with the reason why threads cannot be asked. */
+/* Install the handler, and go on counting in `stats` until signal_sampler_disarm. 0, or -1 with the
+ * reason why threads cannot be asked. */
 int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e);
 
 /* Remove it and restore the previous disposition. A no-op if it is not installed. */
