@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/sampler/signal_sampler.h"
+#include "agent/sampler/thread_sampler.h"
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
 #include "support/pystack_image.h"
@@ -211,12 +212,42 @@ static void check_each_sampler_counts_its_own(void **state) {
     end_asking(&a);
 }
 
+/* Samples end with a request that is answered but not collected; other streams go on. */
+static void check_a_pause_forgets_answers(void **state) {
+    static struct pystack_known known;
+    struct signal_sampler_stats stats = {0};
+    struct thread_sampler p;
+    const struct pystack_self *copy;
+    struct asked a;
+    struct err e;
+    (void)state;
+    assert_int_equal(thread_sampler_init(&p, NULL, NULL), 0);
+    assert_int_equal(signal_sampler_arm(&stats, &e), 0);
+    begin_asking(&a, listen_to_signals);
+    p.threads = calloc(1, sizeof *p.threads);
+    assert_non_null(p.threads);
+    p.threads[0].py = a.t;
+    p.n_threads = 1;
+    assert_true(signal_sampler_ask(a.ps, &a.t, &known));
+    assert_int_equal(signal_sampler_wait(&a.t, clock_mono_ns() + patience_ns, &copy), SIGNAL_SAMPLER_READY);
+    assert_false(signal_sampler_ask(a.ps, &a.t, &known));
+    thread_sampler_pause(&p);
+    assert_int_equal(signal_sampler_get(&a.t, &copy), SIGNAL_SAMPLER_NONE);
+    assert_true(signal_sampler_ask(a.ps, &a.t, &known));
+    assert_int_equal(signal_sampler_wait(&a.t, clock_mono_ns() + patience_ns, &copy), SIGNAL_SAMPLER_READY);
+    signal_sampler_disarm();
+    thread_sampler_fini(&p);
+    end_thread(&a);
+    end_asking(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_exact_puts_back_what_was_there),
         cmocka_unit_test(check_exact_leaves_children_alone),
         cmocka_unit_test(check_a_request_is_withdrawn),
         cmocka_unit_test(check_each_sampler_counts_its_own),
+        cmocka_unit_test(check_a_pause_forgets_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -699,7 +699,8 @@ void signal_sampler_forget(const struct pystack_thread *t) {
     if (!slot)
         return;
     signal_sampler_stop_timer(slot);
-    (void)signal_sampler_withdraw(slot);
+    /* an answer that is being copied now is released later */
+    slot->unwanted = !signal_sampler_withdraw(slot);
     signal_sampler_release(t);
 }
 

@@ -81,7 +81,7 @@ void signal_sampler_release(const struct pystack_thread *t);
 enum signal_sampler_answer signal_sampler_wait(const struct pystack_thread *t, uint64_t until_ns,
                                                const struct pystack_self **copy);
 
-/* The thread is gone: nobody will answer. */
+/* The thread is gone, or nobody waits for its answer any longer. */
 void signal_sampler_forget(const struct pystack_thread *t);
 
 /* ---- timers on threads' own CPU clocks ---- */

@@ -90,6 +90,8 @@ static void thread_sampler_forget_dead(struct thread_sampler *p) {
 }
 
 void thread_sampler_pause(struct thread_sampler *p) {
+    for (size_t i = 0; i < p->n_threads; i++)
+        signal_sampler_forget(&p->threads[i].py);
     thread_sampler_free_threads(p->threads, p->n_threads);
     p->threads = NULL;
     p->n_threads = p->n_pending = 0;
