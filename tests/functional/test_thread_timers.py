@@ -381,6 +381,19 @@ signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
     assert sum(s["torn"] for s in samples) < len(samples) / 5
 
 
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_a_client_does_not_wait_for_a_tick_of_the_rate_before(job):
+    """Without a client ticks are up to 75 s apart, and the next one is drawn already."""
+    j = job(env={"PROBING_SAMPLE_RATE": "0.02", "PROBING_MAX_MEMORY": "2MB"})
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        wait_until(lambda: client.call("status")["samples"] > 0, 40, "the first tick")
+        began = time.monotonic()
+        Watch(client, 100).of("hot", 50)
+        assert time.monotonic() - began < 15
+
+
 def test_a_high_rate_is_taken_by_ticks(job):
     """Timers expire with the scheduler's tick: what is faster is asked for as before."""
     j = job()

@@ -755,6 +755,7 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         mailbox_set_first(s->mailbox, 0);
         pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
+        s->next_tick_ns = 0;                            /* that one was drawn at the rate before */
         s->mean_ns = (uint64_t)(1e9 / plan->sample_hz); /* of the new rate; the budget is seen later */
     }
     if (plan->always.fresh) { /* what was refused before may be allowed now */
