@@ -11,7 +11,7 @@ import time
 import pytest
 
 from agent_job import job
-from agent_wire import Client
+from agent_wire import Client, Profile
 from conftest import wait_until
 from hostile_support import Watch, define_in, run_job
 
@@ -392,6 +392,45 @@ def test_a_client_does_not_wait_for_a_tick_of_the_rate_before(job):
         began = time.monotonic()
         Watch(client, 100).of("hot", 50)
         assert time.monotonic() - began < 15
+
+
+class Periods(Profile):
+    """With the time that each batch says a sample stands for."""
+
+    def __init__(self):
+        super().__init__()
+        self.periods = []
+
+    def feed(self, batch):
+        super().feed(batch)
+        self.periods.append(batch["period_us"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("rate_hz, mode, seconds", [(100, "exact", 4), (100, "gentle", 4), (250, "exact", 2.5)])
+def test_no_sample_stands_for_the_time_of_a_stop(job, rate_hz, mode, seconds):
+    """Neither those before it, which are in the same batch, nor are there any of a thread on a CPU meanwhile."""
+    j = job(env={"PROBING_BUDGET": "50"})
+    j.do("spawn('hot', hot_loop)")
+    with Client(j.start()) as client:
+        watch = Watch(client, rate_hz, mode)
+        watch.profile = Periods()
+        had = len(watch.of("hot", 300))
+        usual = statistics.median(watch.profile.periods)
+        n_batches = len(watch.profile.periods)
+        time.sleep(0.25)  # the stop is in the middle of a batch
+        os.kill(j.pid, signal.SIGSTOP)
+        wait_until(lambda: j.target.state() == "T", 10, "the stop")
+        began = time.time()
+        time.sleep(seconds)
+        ended = time.time()
+        os.kill(j.pid, signal.SIGCONT)
+        samples = watch.of("hot", had + 400)
+    assert not [s for s in samples if s["on_cpu"] == 1 and began + 0.1 < s["timestamp"] < ended - 0.1]
+    assert samples[-1]["timestamp"] > ended
+    if seconds > 3:
+        assert max(watch.profile.periods[n_batches:]) < 3 * usual, (watch.profile.periods, usual)
 
 
 def test_a_high_rate_is_taken_by_ticks(job):

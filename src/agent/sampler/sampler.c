@@ -492,19 +492,42 @@ static void sampler_flush(void *arg) {
     spending_batch(&s->spending, cpu);
 }
 
-#define SAMPLER_PAUSE_NS (3 * CLOCK_NS_PER_S) /* a drain is not so late unless the process stood still */
+/* a tick or drain is not so late unless the process stood still */
+#define SAMPLER_PAUSE_NS (3 * CLOCK_NS_PER_S)
+#define SAMPLER_PAUSE_DRAINS 2 /* nor by so many times the ticks that a drain can record */
 
-/* With timers: draw the ticks since the last drain, however late this one is. After too long a
- * pause, in which the process was stopped, they begin again now. Returns their number. */
+/* True if the process was stopped, for longer than one that only waits for a CPU stands still. */
+static bool sampler_stood_still(const struct sampler *s, uint64_t now) {
+    if (!s->profile.timed)
+        return s->tick_due_ns < now && now - s->tick_due_ns > SAMPLER_PAUSE_NS;
+    if (!s->next_tick_ns)
+        return false;
+    return now - s->drained_ns > SAMPLER_PAUSE_NS ||
+           (s->next_tick_ns < now &&
+            now - s->next_tick_ns > SAMPLER_PAUSE_DRAINS * THREAD_SAMPLER_PASSED * s->mean_ns);
+}
+
+/* No sample stands for the time of a stop: those before it are sent, and ticks begin again now. */
+static void sampler_skip_pause(struct sampler *s) {
+    sampler_flush(s);
+    thread_sampler_clear_batch(&s->profile);
+    s->profile.last_tick_ns = s->profile.drained_ns = 0;
+    s->next_tick_ns = 0;
+}
+
+/* With timers: draw the ticks since the last drain, however late this one is. Returns their number. */
 static size_t sampler_pass_timed(struct sampler *s, uint64_t now) {
     double epoch_s = clock_mono_to_epoch_s();
     size_t n = 0;
-    if (!s->next_tick_ns || now - s->drained_ns > SAMPLER_PAUSE_NS)
+    if (!s->next_tick_ns)
         s->next_tick_ns = now;
     for (; s->next_tick_ns < now && n < THREAD_SAMPLER_PASSED; n++) {
         thread_sampler_pass(&s->profile, s->ps, epoch_s + (double)s->next_tick_ns / 1e9);
         s->next_tick_ns += cost_pace_near_ns(&s->pace, s->mean_ns);
     }
+    /* Ticks for which there is no room are not for the next drain, which finds what threads do then. */
+    if (s->next_tick_ns < now)
+        s->next_tick_ns = now;
     s->drained_ns = now;
     return n;
 }
@@ -512,6 +535,8 @@ static size_t sampler_pass_timed(struct sampler *s, uint64_t now) {
 /* Record the ticks skipped in sleep so far. Returns their number. */
 static size_t sampler_pass_ticks(struct sampler *s) {
     uint64_t now = clock_mono_ns();
+    if (sampler_stood_still(s, now))
+        sampler_skip_pause(s);
     if (s->profile.timed)
         return sampler_pass_timed(s, now);
     double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
