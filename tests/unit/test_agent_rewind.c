@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -148,8 +149,25 @@ static int sleep_in_epoll(void) {
 
 static int sleep_in_poll(void) { return poll(NULL, 0, LIMIT_MS); }
 
+static sigset_t inside; /* the mask with which these wait: that of the test */
+static const struct timespec limit = {.tv_nsec = LIMIT_MS * (long)CLOCK_NS_PER_MS};
+
+static int sleep_in_ppoll(void) { return ppoll(NULL, 0, &limit, &inside); }
+
+static int sleep_in_pselect(void) { return pselect(0, NULL, NULL, NULL, &limit, &inside); }
+
+static int sleep_in_pselect_without_mask(void) { return pselect(0, NULL, NULL, NULL, &limit, NULL); }
+
+static int sleep_in_epoll_pwait(void) {
+    struct epoll_event event;
+    return epoll_pwait(blocking_fd, &event, 1, LIMIT_MS, &inside);
+}
+
+static int sleep_in_sigsuspend(void) { return sigsuspend(&inside); }
+
 struct sleeper {
     int (*call)(void);
+    bool waits_for_signal; /* SIGUSR1 is blocked around the call */
     volatile pid_t tid;
     int result, error;
     uint64_t slept_ns;
@@ -158,6 +176,11 @@ struct sleeper {
 
 static void *sleeper_main(void *arg) {
     struct sleeper *s = arg;
+    sigset_t blocked;
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGUSR1);
+    if (s->waits_for_signal)
+        (void)pthread_sigmask(SIG_BLOCK, &blocked, NULL);
     s->tid = (pid_t)syscall(SYS_gettid);
     uint64_t began = clock_mono_ns();
     errno = 0;
@@ -174,7 +197,8 @@ static bool is_asleep(pid_t tid) {
 }
 
 /* Send one signal to the sleeping thread, and `other` from its handler; 0 none. Once more if the
- * machine was so busy that the call had ended before. */
+ * machine was so busy that the call had ended before. A thread that waits for its signal gets that,
+ * and again if it goes on sleeping. */
 static void sleep_through_signal(struct sleeper *s, int other) {
     struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, before;
     pthread_t thread;
@@ -182,15 +206,16 @@ static void sleep_through_signal(struct sleeper *s, int other) {
     assert_int_equal(sigaction(SIGURG, &sa, &before), 0);
     outcome = REWIND_NOTHING;
     for (int tries = 0; outcome == REWIND_NOTHING && tries < TRIES; tries++) {
-        *s = (struct sleeper){.call = s->call};
+        *s = (struct sleeper){.call = s->call, .waits_for_signal = s->waits_for_signal};
         again = other;
         assert_int_equal(pthread_create(&thread, NULL, sleeper_main, s), 0);
-        for (bool sent = false; !s->done;) {
+        for (uint64_t sent_ns = 0; !s->done;) {
             struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
             (void)nanosleep(&pause, NULL);
-            if (!sent && is_asleep(s->tid)) {
-                (void)syscall(SYS_tgkill, getpid(), s->tid, SIGURG);
-                sent = true;
+            bool due = !sent_ns || (s->waits_for_signal && clock_mono_ns() - sent_ns > CLOCK_NS_PER_S);
+            if (due && is_asleep(s->tid)) {
+                (void)syscall(SYS_tgkill, getpid(), s->tid, s->waits_for_signal ? SIGUSR1 : SIGURG);
+                sent_ns = clock_mono_ns();
             }
         }
         (void)pthread_join(thread, NULL);
@@ -199,8 +224,10 @@ static void sleep_through_signal(struct sleeper *s, int other) {
 }
 
 static void check_sleep_goes_on(void **state) {
-    int (*const calls[])(void) = {sleep_in_epoll, sleep_in_poll};
+    int (*const calls[])(void) = {sleep_in_epoll,       sleep_in_poll,    sleep_in_ppoll,
+                                  sleep_in_epoll_pwait, sleep_in_pselect, sleep_in_pselect_without_mask};
     (void)state;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &inside);
     blocking_fd = epoll_create1(EPOLL_CLOEXEC);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct sleeper s = {.call = calls[i]};
@@ -234,6 +261,37 @@ static void check_another_signal_interrupts(void **state) {
     assert_int_equal(s.error, EINTR);
 }
 
+static volatile sig_atomic_t behind; /* our signal is to come right behind the handler of the job's */
+
+static void on_signal_of_job(int sig) {
+    (void)sig;
+    if (behind)
+        (void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), SIGURG);
+    behind = 0;
+}
+
+/* Its handler has run: the call that let it in would sleep without end. */
+static void check_what_lets_in_the_job_s_signal_is_left(void **state) {
+    int (*const calls[])(void) = {sleep_in_ppoll, sleep_in_epoll_pwait, sleep_in_pselect,
+                                  sleep_in_sigsuspend};
+    struct sigaction sa = {.sa_handler = on_signal_of_job}, before;
+    (void)state;
+    (void)sigfillset(&sa.sa_mask);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &inside);
+    blocking_fd = epoll_create1(EPOLL_CLOEXEC);
+    assert_int_equal(sigaction(SIGUSR1, &sa, &before), 0);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct sleeper s = {.call = calls[i], .waits_for_signal = true};
+        behind = 1;
+        sleep_through_signal(&s, 0);
+        assert_int_equal(outcome, REWIND_LEFT);
+        assert_int_equal(s.result, -1);
+        assert_int_equal(s.error, EINTR);
+    }
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    (void)close(blocking_fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_numbers_are_found),
@@ -244,6 +302,7 @@ int main(void) {
         cmocka_unit_test(check_sleep_goes_on),
         cmocka_unit_test(check_the_same_signal_may_wait),
         cmocka_unit_test(check_another_signal_interrupts),
+        cmocka_unit_test(check_what_lets_in_the_job_s_signal_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rewind: see rewind.h. Which calls return EINTR after a handler with SA_RESTART: signal(7).
+ * Which let in other signals meanwhile: ppoll(2), sigsuspend(2), epoll_wait(2), io_uring_enter(2).
  * Instruction forms: Intel SDM, volume 2. Calls that can be cancelled:
  * sysdeps/unix/sysv/linux/x86_64/syscall_cancel.S of glibc, nptl/cancellation.c.
  */
@@ -22,6 +23,7 @@
 #define REWIND_RAX 0  /* registers, as instructions number them */
 #define REWIND_RSP 4
 #define REWIND_RSI 6
+#define REWIND_URING_STRUCT 8 /* IORING_ENTER_EXT_ARG */
 
 #ifdef __x86_64__
 
@@ -61,6 +63,22 @@ static const short rewind_calls[] = {
 #endif
 #ifdef SYS_epoll_pwait2
     SYS_epoll_pwait2,
+#endif
+};
+
+/* Calls that wait with another mask of signals, and the register that points to it. */
+static const struct rewind_masked {
+    short call;
+    uint8_t reg;
+    bool in_struct; /* it points to a struct, which begins with the pointer */
+} rewind_masked[] = {
+    {SYS_rt_sigsuspend, REG_RDI, false}, {SYS_ppoll, REG_R10, false},
+    {SYS_pselect6, REG_R9, true},        {SYS_epoll_pwait, REG_R8, false},
+#ifdef SYS_io_uring_enter
+    {SYS_io_uring_enter, REG_R8, false},
+#endif
+#ifdef SYS_epoll_pwait2
+    {SYS_epoll_pwait2, REG_R8, false},
 #endif
 };
 
@@ -278,6 +296,35 @@ static bool rewind_is_wanted(int own, const ucontext_t *uc) {
     return false;
 }
 
+/* The pointer to the mask with which the call waits, 0 if it has none. 0, or -1 if it cannot be read. */
+static int rewind_find_mask(const struct rewind_masked *m, const greg_t *g, uint64_t *mask) {
+    bool in_struct = m->in_struct, refused;
+    *mask = (uint64_t)g[m->reg];
+#ifdef SYS_io_uring_enter
+    in_struct = in_struct || (m->call == SYS_io_uring_enter && (g[REG_R10] & REWIND_URING_STRUCT));
+#endif
+    return in_struct && *mask ? rewind_read(*mask, mask, sizeof *mask, &refused) : 0;
+}
+
+/* True if the call lets in signals other than `own` that are blocked around it, or may do so. Only
+ * within it can the job's handler have run, for which it waits, and ours right behind that one. */
+static bool rewind_lets_in(int number, int own, const ucontext_t *uc) {
+    for (size_t i = 0; i < sizeof rewind_masked / sizeof *rewind_masked; i++) {
+        uint64_t mask, inside, around;
+        bool refused;
+        if (rewind_masked[i].call != number)
+            continue;
+        if (rewind_find_mask(&rewind_masked[i], uc->uc_mcontext.gregs, &mask) != 0)
+            return true;
+        if (!mask)
+            return false;
+        memcpy(&around, &uc->uc_sigmask, sizeof around);
+        around &= ~(1ULL << (own - 1));
+        return rewind_read(mask, &inside, sizeof inside, &refused) != 0 || (around & ~inside) != 0;
+    }
+    return false;
+}
+
 enum rewind_result rewind_interrupted(int sig, void *context) {
     ucontext_t *uc = context;
     greg_t *g = uc->uc_mcontext.gregs;
@@ -290,7 +337,8 @@ enum rewind_result rewind_interrupted(int sig, void *context) {
     if (code[REWIND_WINDOW] != 0x0f || code[REWIND_WINDOW + 1] != 0x05)
         return REWIND_NOTHING;
     int number = rewind_number(uc, code, REWIND_WINDOW);
-    if (number < 0 || !rewind_is_repeatable(number) || rewind_is_wanted(sig, uc))
+    if (number < 0 || !rewind_is_repeatable(number) || rewind_lets_in(number, sig, uc) ||
+        rewind_is_wanted(sig, uc))
         return REWIND_LEFT;
     g[REG_RIP] -= REWIND_SYSCALL;
     g[REG_RAX] = number;

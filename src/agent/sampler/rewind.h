@@ -8,6 +8,8 @@
  * it as a constant and do nothing else to it, or (glibc from 2.41 on) from its place in the
  * stack, where it still is. Only calls that may simply be repeated are restarted. A relative
  * timeout starts again, so it ends late by the time that the thread had slept before the signal.
+ * A call that lets in signals which are blocked around it is not restarted: our signal may have
+ * come right behind the job's, whose handler has run, and the thread would sleep without end.
  * Async-signal-safe.
  */
 #ifndef AGENT_SAMPLER_REWIND_H
@@ -41,7 +43,8 @@ int rewind_find_argument(const uint8_t *code, size_t n);
  * for cancellable calls, where it is the second argument. -1 if not certain. */
 int rewind_find_slot(const uint8_t *code, size_t n, bool wrapped);
 
-/* True if a call with this number may be repeated after it has returned -EINTR. */
+/* True if a call with this number may be repeated after it has returned -EINTR, unless it lets in
+ * other signals. */
 bool rewind_is_repeatable(int number);
 
 #endif
