@@ -195,7 +195,10 @@ static void test_clocks(void **state) {
         (void)put(t, i - 360000, 7, 1, 0);
     assert_true(thread_runs_identity(t) != identity);
     assert_true(thread_runs_tick_time(t, thread_runs_end_tick(t) - 1) == T0 + (999 - 360000) / 100.0);
-    assert_true(thread_runs_end_tick(t) - thread_runs_first_tick(t) > 500);
+    uint32_t ticks = thread_runs_end_tick(t) - thread_runs_first_tick(t);
+    assert_true(ticks > 500);
+    /* of all samples, those that have a place now are not left out: a note says how many are */
+    assert_int_equal(thread_runs_left_out(t), sizeof bad / sizeof bad[0] + 2000 + 1000 - ticks);
     thread_runs_free(t);
 }
 

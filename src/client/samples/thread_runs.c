@@ -42,6 +42,7 @@ struct thread_runs {
     size_t n_lanes, cap_lanes;
     struct table by_tid; /* lanes */
     size_t n_runs;
+    uint64_t added; /* samples, since all was forgotten */
     uint64_t left_out, identity;
     unsigned too_late; /* in a row */
 };
@@ -278,12 +279,15 @@ static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *l
     return 0;
 }
 
-/* Count a sample as left out. If the clock was set back, all samples would be: then start again. */
+/* Count a sample as left out. If the clock was set back, all samples would be: then start again,
+ * without those before. */
 static int thread_runs_leave_out(struct thread_runs *t, bool is_late) {
     t->left_out++;
     t->too_late = is_late ? t->too_late + 1 : 0;
-    if (t->too_late >= THREAD_RUNS_SET_BACK)
+    if (t->too_late >= THREAD_RUNS_SET_BACK) {
+        t->left_out += t->added;
         thread_runs_clear(t);
+    }
     return 0;
 }
 
@@ -314,7 +318,10 @@ int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s) {
     if (at < lane->end && (lane->runs[at].first <= tick || lane->end - at > THREAD_RUNS_LATE))
         return thread_runs_leave_out(t, false);
     t->too_late = 0;
-    return thread_runs_put_run(t, lane, at, tick, s) == 0 ? 1 : -1;
+    if (thread_runs_put_run(t, lane, at, tick, s) != 0)
+        return -1;
+    t->added++;
+    return 1;
 }
 
 /* ---- reading ---- */

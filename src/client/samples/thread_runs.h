@@ -78,7 +78,7 @@ uint8_t thread_runs_flags(const struct model_sample *s);
  * late, or there are too many threads); -1 without memory. */
 int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s);
 
-/* Number of samples left out, and of those in dropped ticks. */
+/* Number of samples left out, and of those forgotten because the clock was set back. */
 uint64_t thread_runs_left_out(const struct thread_runs *t);
 
 /* Used memory, in bytes. */
