@@ -51,6 +51,13 @@ void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg) {
 
 bool rank_states_is_suspect(const struct fleet_watch *w) { return w && fleet_watch_is_suspect(w); }
 
+bool rank_states_has_gone(const struct fleet_watch *w) { return w && fleet_watch_gone(w) > 0; }
+
+void rank_states_keep(struct fleet_watch **w, const struct job *job) {
+    if (*w && !fleet_watch_has(*w, job, &job->here))
+        rank_states_end(w);
+}
+
 void rank_states_end(struct fleet_watch **w) {
     fleet_watch_free(*w);
     *w = NULL;

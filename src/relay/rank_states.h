@@ -27,6 +27,13 @@ void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg);
 /* May a rank be stuck, by the last reading (fleet_watch_is_suspect)? */
 bool rank_states_is_suspect(const struct fleet_watch *w);
 
+/* Has one ended that is watched? */
+bool rank_states_has_gone(const struct fleet_watch *w);
+
+/* The ranks were listed again: end it if there are others now. While there are the same, or fewer, it goes on, and has
+ * a reading of each that has ended, with the reason. */
+void rank_states_keep(struct fleet_watch **w, const struct job *job);
+
 void rank_states_end(struct fleet_watch **w);
 
 #endif

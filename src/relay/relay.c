@@ -199,7 +199,7 @@ static int relay_list_ranks(struct relay *r) {
         return -1;
     }
     rank_reader_stop(&r->reader);
-    rank_states_end(&r->watch);
+    rank_states_keep(&r->watch, r->job);
     for (size_t i = 0; i < r->job->n_ranks; i++) {
         const struct job_member *m = &r->job->members[i];
         const struct target_process *p = jobs_here_process(&r->here, m);
@@ -249,7 +249,7 @@ static void relay_search(struct relay *r) {
     struct jobs_here here;
     struct err e;
     uint64_t now = clock_mono_ns();
-    bool whole = r->job->missing.n == 0;
+    bool whole = r->job->missing.n == 0 && !rank_states_has_gone(r->watch);
     for (size_t i = 0; i < r->n; i++) {
         r->ranks[i].is_gone |= procfs_is_gone(r->sources[i].pid);
         whole = whole && !r->ranks[i].is_gone;

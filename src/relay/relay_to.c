@@ -329,6 +329,19 @@ static void to_end_watches(struct to *r) {
     r->watches = NULL;
 }
 
+/* The watches for a new list of jobs: of a job that has the same ranks, or fewer, the one that it has. */
+static void to_keep_watches(struct to *r, const struct jobs_here *here, struct fleet_watch **watches) {
+    for (size_t i = 0; r->watches && i < r->here.jobs.n; i++)
+        for (size_t j = 0; j < here->jobs.n; j++) {
+            if (strcmp(r->here.jobs.items[i].name, here->jobs.items[j].name) != 0)
+                continue;
+            rank_states_keep(&r->watches[i], &here->jobs.items[j]);
+            watches[j] = r->watches[i];
+            r->watches[i] = NULL;
+        }
+    to_end_watches(r);
+}
+
 /* Is a job one that is written? */
 static bool to_wants(const struct to *r, const struct jobs_here *here, const struct job *job) {
     struct rank_set ranks = {.n = 0};
@@ -367,7 +380,7 @@ static int to_list(struct to *r, struct jobs_here *here) {
         err_set(&r->note, ERR_USAGE, "--job names one job, and %zu are here: add one of them as job:NAME",
                 n_jobs);
     rank_reader_stop(&r->reader);
-    to_end_watches(r);
+    to_keep_watches(r, here, watches);
     for (size_t j = 0; is_clear && j < here->jobs.n; j++) {
         const struct job *job = &here->jobs.items[j];
         const char *name = r->options->job ? r->options->job : job->name;

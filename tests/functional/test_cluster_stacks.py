@@ -396,3 +396,28 @@ def test_blocked(slow, claim, probing, tmp_path):  # noqa: F811
     end()
     assert relay.end() == (0, "")
     assert all(one.alive() for one in made)
+
+
+@pytest.mark.parametrize("address, missing", [("127.0.0.1", "1"), ("10.9.8.7", None)], ids=["promised", "not promised"])
+def test_a_rank_that_ends(address, missing, claim, probing):  # noqa: F811
+    """A rank that has ended is in each reading for a verdict from then on, after the relay has listed those that are left, too."""
+    made = [claim(rank, 2, MASTER_ADDR=address) for rank in range(2)]
+    relay = Relay(probing)
+    relay.table("job", name=str(made[0].pid))
+    assert [row["gone"] for row in relay.table("states", counters=0)] == [0, 0]
+    os.kill(made[1].pid, signal.SIGKILL)
+    made[1].process.wait()
+
+    def is_listed():
+        assert [(row["rank"], row["pid"], row["gone"]) for row in relay.table("states", counters=0)] == [(0, made[0].pid, 0), (1, made[1].pid, 1)]
+        [row] = relay.table("job", name=str(made[0].pid))
+        return row["ranks"] == "0" and row["missing"] == missing
+    wait_until(is_listed, 30, "a search after its end")
+    is_listed()
+    # one that is started in its place is read instead of it
+    again = claim(1, 2, MASTER_ADDR=address)
+
+    def is_read():
+        return [(row["rank"], row["pid"], row["gone"]) for row in relay.table("states", counters=0)] == [(0, made[0].pid, 0), (1, again.pid, 0)]
+    wait_until(is_read, 30, "the rank that was started in its place")
+    assert relay.end() == (0, "")

@@ -194,14 +194,16 @@ def test_watch(job, probing, ptrace):
 
 
 @pytest.mark.long
-def test_memory(job, probing, ptrace):
+@pytest.mark.parametrize("where", [[], ["--hosts", "here", "--via", "env RELAY_OF={host} {relay}"]], ids=["here", "hosts"])
+def test_memory(where, job, probing, ptrace):
     """A rank that its control group has no memory for: who watches the job says why it has ended."""
     group = make_memory_group()
     if not group:
         pytest.skip("needs cgroups: none can be made here")
     os.rmdir(group)
     one = job("memory")
-    with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watcher:
+    relay = ["--relay", f"{probing.path} relay --stdio"] if where else []
+    with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json", *where, *relay], stdout=subprocess.PIPE, text=True) as watcher:
         try:
             assert json.loads(watcher.stdout.readline())["verdicts"]
             one.begin()

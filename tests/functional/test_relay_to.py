@@ -456,6 +456,25 @@ def test_what_a_verdict_is_made_of(probing, clickhouse, idle, relay, wait_until,
     os.kill(run.pid, signal.SIGCONT)
 
 
+def test_a_rank_that_ends_is_in_a_verdict(probing, clickhouse, idle, relay, wait_until, ptrace):
+    """Readings of it are written as long as the others stand still, after those that are left were listed, too."""
+    schema(probing, clickhouse)
+    both = {"WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+    (run, _), (other, name) = idle(**both), idle(RANK="1", LOCAL_RANK="1", **both)
+    one = relay(clickhouse.url(), name)
+    one.wait(lambda state: state["ranks"] == 2, "both ranks")
+    os.kill(run.pid, signal.SIGSTOP)
+    wait_until(lambda: clickhouse.number(f"SELECT count() FROM probing.states WHERE job = '{name}' AND state = 'T'") > 1, 60, "its state")
+    os.kill(other.pid, signal.SIGKILL)
+    other.process.wait()
+    one.wait(lambda state: state["ranks"] == 1, "a search after its end")
+    last = clickhouse.ask(f"SELECT max(ts) FROM probing.states WHERE job = '{name}'")[0][0]
+    wait_until(lambda: clickhouse.number(f"SELECT count() FROM probing.states WHERE job = '{name}' AND ts > {last} AND rank = 0") > 2, 60, "more readings")
+    gone = clickhouse.number(f"SELECT count() FROM probing.states WHERE job = '{name}' AND ts > {last} AND rank = 1 AND pid = {other.pid} AND gone = 1")
+    assert gone > 1
+    os.kill(run.pid, signal.SIGCONT)
+
+
 def test_overwritten_rows_are_counted(probing, clickhouse, target, relay, wait_until, ptrace):
     schema(probing, clickhouse)
     run = target(IDLE, name="idle.py", env=rank_env(PROBING_MAX_MEMORY="1MB", PROBING_SAMPLE_RATE="200"))

@@ -215,6 +215,8 @@ static enum {
     STARTS, /* its ranks again: other processes are in the second reading */
     LOSES,  /* its job, after the first round; see lost */
     LEAVES, /* answers nothing after the first reading */
+    DROPS, /* a rank: the second reading is without it, and from the third on the host does not count it either */
+    BURIES, /* a rank that another host has, too: from the second reading on its process has ended here */
     GREEDY, /* as STARTS; says that many ranks are missing, and claims that of another host */
 } mode;
 
@@ -225,6 +227,7 @@ static const char *version_of_it; /* NULL: ours */
 static char lost[] =
     "/tmp/probing-fleet-XXXXXX"; /* by which a relay that is started again knows that it was there before */
 static bool has_more;            /* of the next answer */
+static int64_t n_readings;       /* that were given for a verdict */
 
 /* In the child no test may fail: it would go on with the next one. */
 static void need(bool holds) {
@@ -331,17 +334,20 @@ static void answer_times(int out, uint32_t id) {
 /* Readings for a verdict: of rank 0, and of ranks and processes that there cannot be. */
 static void answer_states(int out, uint32_t id) {
     static const int64_t of[][2] = {{0, 11}, {-1, 12}, {1LL << 30, 13}, {1, 0}, {1, 1LL << 40}};
-    static int64_t times;
     struct report_state rows[5];
-    if (mode == LEAVES && times++)
+    if (mode == LEAVES && n_readings++)
         return;
     for (size_t i = 0; i < 5; i++) {
         report_clear(&REPORT_TABLE_STATE, &rows[i]);
-        rows[i].rank = of[i][0] + (mode == LEAVES && i == 0 ? first_rank : 0);
-        rows[i].pid = of[i][1] + ((mode == STARTS || mode == GREEDY) && times && i == 0 ? 100 : 0);
+        rows[i].rank = of[i][0] + ((mode == LEAVES || mode == BURIES) && i == 0 ? first_rank : 0);
+        rows[i].pid = of[i][1] + ((mode == STARTS || mode == GREEDY) && n_readings && i == 0 ? 100 : 0);
         if (mode == GREEDY && i == 3) {
             rows[i].rank = 4;
             rows[i].pid = 666;
+        }
+        if ((mode == DROPS || mode == BURIES) && i == 1) {
+            rows[i].rank = mode == DROPS;
+            rows[i].gone = mode == BURIES && n_readings;
         }
         rows[i].state = "\x1b";
         rows[i].wchan = "\x1b[2J";
@@ -352,8 +358,9 @@ static void answer_states(int out, uint32_t id) {
         rows[i].gc = 7;
         rows[i].answer = RANK_ANSWERED;
     }
-    times++;
-    say_rows(out, id, &REPORT_TABLE_STATE, rows, sizeof rows[0], mode == NOBODY ? 0 : 5);
+    size_t n = mode == NOBODY ? 0 : mode == DROPS ? 1 + (n_readings == 0) : 5;
+    n_readings++;
+    say_rows(out, id, &REPORT_TABLE_STATE, rows, sizeof rows[0], n);
 }
 
 /* 200 in all, of which an answer has 64. */
@@ -410,6 +417,7 @@ static void answer(int out, const struct wire_message *m) {
                 name_of_job && ask.args[0].text[0] && strcmp(ask.args[0].text, name_of_job) != 0;
             job.name = name_of_job && !asks_other ? name_of_job : ask.args[0].text;
             job.found = 1;
+            job.ranks = mode != DROPS ? NULL : n_readings < 2 ? "0-1" : "0";
             job.missing = mode == GREEDY ? "100-9999" : NULL;
             job.world = first_rank ? 8 : 2;
             say_rows(out, id, &REPORT_TABLE_JOB, &job, sizeof job, 1);
@@ -695,7 +703,7 @@ static const struct {
     {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
     {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES}, {"loses", LOSES},
-    {"leaves", LEAVES}, {"greedy", GREEDY},
+    {"leaves", LEAVES}, {"greedy", GREEDY},  {"moved", BURIES},
 };
 
 static int run_relay(const char *host) {
@@ -898,6 +906,52 @@ static void test_renew_beside_silence(void **state) {
     assert_true(n > 2 && ranks[0].rank == 0 && ranks[1].rank == 4);
     assert_int_equal(ranks[0].pid, 111);
     assert_int_equal(ranks[1].pid, 11);
+    watch_there_close(&w);
+}
+
+/* A rank of which its host gives no reading is unknown as long as the host counts it among its own, and dead after. */
+static void test_a_rank_that_ends(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    mode = DROPS;
+    assert_int_equal(watch_there_open(&w, "x", &here, &e), 0);
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(w.watch, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(fleet_watch_read(w.watch, false, &e), 0);
+    assert_true(ranks[1].now && !ranks[1].now->state.gone);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_true(ranks[0].now && !ranks[1].now);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+        assert_true(ranks[0].now && !ranks[0].now->state.gone);
+        assert_true(ranks[1].now && ranks[1].now->state.gone);
+        assert_int_equal(fleet_watch_gone(w.watch), 1);
+        assert_int_equal(watch_there_renew(&w, &e), 0);
+    }
+    watch_there_close(&w);
+}
+
+/* A rank that has ended on one host and lives on another one is that one's from then on. */
+static void test_a_rank_that_moves(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    struct fleet_reach r = reach_of("moved-4,good-0");
+    assert_int_equal(watch_there_open(&w, "x", &r, &e), 0);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_watch_read(w.watch, false, &e), 0);
+    assert_int_equal(fleet_watch_ranks(w.watch, &n)[0].pid, 12);
+    assert_int_equal(watch_there_renew(&w, &e), 0);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_int_equal(fleet_watch_gone(w.watch), 1);
+    assert_int_equal(watch_there_renew(&w, &e), 1);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    assert_int_equal(fleet_watch_ranks(w.watch, &n)[0].pid, 11);
+    assert_int_equal(n, 2);
+    assert_int_equal(fleet_watch_gone(w.watch), 0);
     watch_there_close(&w);
 }
 
@@ -1194,6 +1248,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_lost_job),
         cmocka_unit_test(test_renew_beside_silence),
+        cmocka_unit_test(test_a_rank_that_ends),
+        cmocka_unit_test(test_a_rank_that_moves),
         cmocka_unit_test(test_other_job),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_forged_stacks),

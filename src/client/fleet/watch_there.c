@@ -36,6 +36,18 @@ static void watch_there_add_group(struct rank_reading *r, const struct report_gr
     report_reading_take_group(row, &r->groups[r->n_groups++]);
 }
 
+/* Whether its host has answered, and does not have the rank any longer: neither a reading of it, which is
+ * looked for before, nor the rank among those that are there. */
+static bool watch_there_has_ended(const struct watch_there *w, uint32_t host, int32_t rank) {
+    struct fleet_states s;
+    struct rank_set here = {.n = 0};
+    bool has_answered = host != UINT32_MAX && fleet_source_states(w->source, host, &s) && s.n > 0 && s.job &&
+                        s.job->ranks && rank_set_parse(&here, s.job->ranks, NULL) == 0;
+    bool has_ended = has_answered && !rank_set_has(&here, rank);
+    rank_set_fini(&here);
+    return has_ended;
+}
+
 /* What the hosts have answered. */
 static void watch_there_take(const struct watch_there *w, const struct fleet_verdict_rank *ranks,
                              struct rank_reading *readings, size_t n) {
@@ -58,6 +70,11 @@ static void watch_there_take(const struct watch_there *w, const struct fleet_ver
             if (at >= 0 && w->owners[at] == i && readings[at].answer == RANK_ANSWERED)
                 watch_there_add_group(&readings[at], &s.groups[k]);
         }
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct rank_state *state = &readings[i].state;
+        bool is_read = state->at_s > 0 || state->gone;
+        state->gone = is_read ? state->gone : watch_there_has_ended(w, w->owners[i], ranks[i].rank);
     }
 }
 
@@ -104,11 +121,30 @@ static int watch_there_add_missing(struct watch_there *w, const char *text) {
     return rc;
 }
 
-/* Add the ranks of the last reading to the first `n`: each is the host's that comes first. Their number,
- * or -1 without memory. */
+/* Add ranks of host `i` that no other has so far, if their processes have ended (`gone`) or live. How many there are
+ * then, or -1 without memory. */
+static ssize_t watch_there_add(struct watch_there *w, const struct fleet_states *s, size_t i, bool gone,
+                               struct fleet_verdict_rank *list, uint32_t *hosts, size_t n, size_t cap) {
+    for (size_t k = 0; k < s->n && n < cap; k++) {
+        const struct report_state *row = &s->states[k];
+        if ((row->gone == 1) != gone || row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->pid <= 0 ||
+            row->pid > INT32_MAX || rank_set_has(&w->ranks, (int32_t)row->rank))
+            continue;
+        if (rank_set_add(&w->ranks, (int32_t)row->rank, (int32_t)row->rank) != 0)
+            return -1;
+        hosts[n] = (uint32_t)i;
+        list[n++] = (struct fleet_verdict_rank){
+            .rank = (int32_t)row->rank, .pid = (pid_t)row->pid, .uptime_s = row->uptime_s};
+    }
+    return (ssize_t)n;
+}
+
+/* Add the ranks of the last reading to the first `n`: each is the host's that comes first, of those where it lives if
+ * there are any: it may have been started again elsewhere. Their number, or -1 without memory. */
 static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank *list, uint32_t *hosts,
                                 size_t n, size_t cap) {
     struct fleet_states s;
+    ssize_t rc;
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
         if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
             return -1;
@@ -116,18 +152,13 @@ static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank
             snprintf(w->job, sizeof w->job, "%s", s.job->name ? s.job->name : "");
             w->world = s.job->world > 0 && s.job->world <= RANK_SET_LIMIT ? (int32_t)s.job->world : 0;
         }
-        for (size_t k = 0; k < s.n && n < cap; k++) {
-            const struct report_state *row = &s.states[k];
-            if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->pid <= 0 || row->pid > INT32_MAX ||
-                rank_set_has(&w->ranks, (int32_t)row->rank))
-                continue;
-            if (rank_set_add(&w->ranks, (int32_t)row->rank, (int32_t)row->rank) != 0)
-                return -1;
-            hosts[n] = (uint32_t)i;
-            list[n++] = (struct fleet_verdict_rank){
-                .rank = (int32_t)row->rank, .pid = (pid_t)row->pid, .uptime_s = row->uptime_s};
-        }
     }
+    for (int gone = 0; gone < 2; gone++)
+        for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
+            if ((rc = watch_there_add(w, &s, i, gone == 1, list, hosts, n, cap)) < 0)
+                return -1;
+            n = (size_t)rc;
+        }
     if (rank_set_remove(&w->missing, &w->ranks) != 0)
         return -1;
     for (size_t i = 0; i < w->missing.n; i++)

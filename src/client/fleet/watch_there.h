@@ -2,7 +2,8 @@
 /*
  * watch_there: reads the ranks of a job on other hosts for a verdict (fleet_watch.h), by their relays.
  *
- * A rank whose host does not answer is unknown in that reading, and is accused of nothing. One thread.
+ * A rank whose host does not answer is unknown in that reading, and is accused of nothing; one that a host which does
+ * no longer has is dead. One thread.
  */
 #ifndef CLIENT_FLEET_WATCH_THERE_H
 #define CLIENT_FLEET_WATCH_THERE_H
