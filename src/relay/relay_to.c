@@ -412,6 +412,7 @@ static int to_list(struct to *r, struct jobs_here *here) {
         if (is_listed)
             continue;
         r->ranks[i]->is_gone = true;
+        r->ranks[i]->is_blocked = false; /* its rings are files, which block nobody */
         r->ranks[i]->job_number = SIZE_MAX;
         list[n++] = r->ranks[i];
     }

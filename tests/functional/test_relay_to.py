@@ -213,6 +213,29 @@ def test_nothing_is_lost_or_double_whoever_is_killed(probing, clickhouse, traine
     assert clickhouse.number(f"SELECT max(lost) FROM probing.hosts WHERE job = '{trained.name}'") == 0
 
 
+def children_of(pid):
+    return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+
+
+def test_a_rank_that_blocks_and_ends(probing, clickhouse, trained, relay, wait_until, ptrace):
+    """What reads it hangs, so its rings are left alone as long as it lives; what it has done until its end is written after that."""
+    schema(probing, clickhouse)
+    one = relay(clickhouse.url(), trained.name)
+    wait_until(lambda: count(clickhouse, trained) > 0, 90, "steps in the server")
+    for child in children_of(one.process.pid):
+        os.kill(child, signal.SIGSTOP)
+
+    def is_blocked():
+        return clickhouse.number(f"SELECT count() FROM probing.ranks WHERE job = '{trained.name}' AND note LIKE '%did not answer%'") > 0
+    wait_until(is_blocked, 60, "a rank that is left alone")
+    trained.wait_steps(30)
+    os.kill(trained.pid, signal.SIGKILL)
+    one.wait(lambda state: state["ranks"] == 0, "the end of the rank")
+    ring = ring_of(trained, "python.steps")
+    wait_until(lambda: count(clickhouse, trained) == total(ring), 30, "the last steps")
+    compare(clickhouse, trained, "python.steps", ring)
+
+
 def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, relay, wait_until, ptrace):
     schema(probing, clickhouse)
     one = relay(clickhouse.url(), trained.name)
