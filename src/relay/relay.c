@@ -268,7 +268,8 @@ static void relay_search(struct relay *r) {
     /* one that lives and is not found blocks whoever reads it, or the time was over */
     for (size_t i = 0; found && i < r->n; i++) {
         bool is_found = r->ranks[i].is_gone;
-        for (size_t k = 0; k < found->n_ranks; k++)
+        /* in whatever role: one from before a restart lives on beside those that have taken its place */
+        for (size_t k = 0; k < found->n_members; k++)
             is_found |= found->members[k].pid == r->sources[i].pid;
         found = is_found ? found : NULL;
     }

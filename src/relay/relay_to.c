@@ -449,8 +449,9 @@ static bool to_is_whole(const struct to *r, const struct jobs_here *here) {
         struct procfs_stat st;
         bool is_found = procfs_read_stat(rank->pid, 0, &st) != 0 || st.start_ticks != rank->start_ticks ||
                         procfs_is_gone(rank->pid);
+        /* in whatever role: one from before a restart lives on beside those that have taken its place */
         for (size_t j = 0; !is_found && j < here->jobs.n; j++)
-            for (size_t k = 0; k < here->jobs.items[j].n_ranks; k++)
+            for (size_t k = 0; k < here->jobs.items[j].n_members; k++)
                 is_found |= here->jobs.items[j].members[k].pid == rank->pid;
         if (!is_found)
             return false;

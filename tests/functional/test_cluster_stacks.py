@@ -421,3 +421,22 @@ def test_a_rank_that_ends(address, missing, claim, probing):  # noqa: F811
         return [(row["rank"], row["pid"], row["gone"]) for row in relay.table("states", counters=0)] == [(0, made[0].pid, 0), (1, again.pid, 0)]
     wait_until(is_read, 30, "the rank that was started in its place")
     assert relay.end() == (0, "")
+
+
+def test_an_old_rank_that_lives_on(claim, probing):  # noqa: F811
+    """Ranks that are started again take the place of the old ones, though one of those does not end."""
+    old = [claim(rank, 2) for rank in range(2)]
+    relay = Relay(probing)
+    relay.table("job", name=str(old[0].pid))
+    last = relay.table("ranks", after=0)
+    assert [row["pid"] for row in last] == [one.pid for one in old]
+    new = [claim(rank, 2, TORCHELASTIC_RESTART_COUNT="1") for rank in range(2)]
+    os.kill(old[0].pid, signal.SIGKILL)
+    old[0].process.wait()
+
+    def are_read():
+        nonlocal last
+        last = relay.table("ranks", after=last[0]["round"])
+        return [row["pid"] for row in last] == [one.pid for one in new]
+    wait_until(are_read, 30, "the new ranks")
+    assert old[1].alive() and relay.end() == (0, "")

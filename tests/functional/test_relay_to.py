@@ -498,6 +498,19 @@ def test_a_rank_that_ends_is_in_a_verdict(probing, clickhouse, idle, relay, wait
     os.kill(run.pid, signal.SIGCONT)
 
 
+def test_an_old_rank_that_lives_on(probing, clickhouse, idle, relay, wait_until, ptrace):
+    """Ranks that are started again are written, though one from before the restart does not end."""
+    schema(probing, clickhouse)
+    run = {"TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+    old, name = idle(**run)
+    one = relay(clickhouse.url(), name)
+    one.wait(lambda state: state["ranks"] == 1 and state["rows_written"] > 0, "the old rank")
+    new, again = idle(TORCHELASTIC_RESTART_COUNT="1", **run)
+    assert again == name
+    wait_until(lambda: clickhouse.number(f"SELECT count() FROM probing.ranks WHERE job = '{name}' AND pid = {new.pid}") > 0, 60, "the new rank")
+    assert old.alive()
+
+
 def test_overwritten_rows_are_counted(probing, clickhouse, target, relay, wait_until, ptrace):
     schema(probing, clickhouse)
     run = target(IDLE, name="idle.py", env=rank_env(PROBING_MAX_MEMORY="1MB", PROBING_SAMPLE_RATE="200"))
