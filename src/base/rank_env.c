@@ -14,7 +14,8 @@
 
 /* torchrun: torch/distributed/elastic/agent/server/local_elastic_agent.py. Slurm: srun(1), "OUTPUT
  * ENVIRONMENT VARIABLES". Open MPI: "Environment variables" of its FAQ. PMI: the launcher of MPICH
- * (hydra) and of Intel. */
+ * (hydra) and of Intel. mpirun may run in a step of Slurm and leaves its ranks the step's variables;
+ * srun sets none of Open MPI's. */
 const struct rank_env_source rank_env_sources[] = {
     {.name = "torchrun",
      .rank = "RANK",
@@ -23,6 +24,11 @@ const struct rank_env_source rank_env_sources[] = {
      .locals = "LOCAL_WORLD_SIZE",
      .node = "GROUP_RANK",
      .nodes = "GROUP_WORLD_SIZE"},
+    {.name = "openmpi",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .world = "OMPI_COMM_WORLD_SIZE",
+     .local = "OMPI_COMM_WORLD_LOCAL_RANK",
+     .locals = "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {.name = "slurm",
      .rank = "SLURM_PROCID",
      .world = "SLURM_STEP_NUM_TASKS SLURM_NTASKS",
@@ -32,11 +38,6 @@ const struct rank_env_source rank_env_sources[] = {
      .nodes = "SLURM_STEP_NUM_NODES SLURM_NNODES",
      .needs = "SLURM_STEP_ID SLURM_STEPID",
      .needs_step = true},
-    {.name = "openmpi",
-     .rank = "OMPI_COMM_WORLD_RANK",
-     .world = "OMPI_COMM_WORLD_SIZE",
-     .local = "OMPI_COMM_WORLD_LOCAL_RANK",
-     .locals = "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {.name = "pmix", .rank = "PMIX_RANK", .needs = "PMIX_NAMESPACE", .no_world = true},
     {.name = "pmi",
      .rank = "PMI_RANK",
@@ -115,6 +116,28 @@ static bool rank_env_use(struct rank_env *r, const struct rank_env_block *b,
     return true;
 }
 
+/* What Slurm's own namespaces of PMIx begin with (src/plugins/mpi/pmix/pmixp_info.c). */
+#define RANK_ENV_SLURM_SPACE "slurm.pmix."
+
+/* A launcher in a step of Slurm leaves its ranks the step's variables, too. PMI with another number
+ * of ranks than the step is the launcher's, and so is PMIx, which has no number, with a namespace
+ * that is not Slurm's. */
+static void rank_env_use_inner(struct rank_env *r, const struct rank_env_block *b) {
+    for (const struct rank_env_source *s = r->source + 1; s->name; s++) {
+        struct rank_env inner = *r;
+        size_t len = 0, n = strlen(RANK_ENV_SLURM_SPACE);
+        if (!rank_env_use(&inner, b, s))
+            continue;
+        const char *space = rank_env_find(b, s->needs, &len);
+        bool is_of_slurm =
+            inner.world ? inner.world == r->world : len >= n && memcmp(space, RANK_ENV_SLURM_SPACE, n) == 0;
+        if (!is_of_slurm) {
+            *r = inner;
+            return;
+        }
+    }
+}
+
 /* Add a name of the job to a hash, with which of them it is. */
 static uint64_t rank_env_hash(uint64_t h, const char *which, const char *value, size_t len) {
     h = hash_fnv_text(h ? h : HASH_FNV_START, which);
@@ -182,6 +205,8 @@ void rank_env_parse(struct rank_env *r, const char *env, size_t len) {
         s++;
     if (!r->source)
         return;
+    if (r->source->needs_step)
+        rank_env_use_inner(r, &b);
     r->restarts = (int32_t)rank_env_number(&b, "TORCHELASTIC_RESTART_COUNT", "", RANK_ENV_LIMIT, 0);
     r->is_loopback = rank_env_is_loopback(&b);
     rank_env_name_job(r, &b);
@@ -204,13 +229,14 @@ int rank_env_read(struct rank_env *r, pid_t pid) {
     return rc;
 }
 
-int32_t rank_env_rank(pid_t pid) {
+int32_t rank_env_rank(pid_t pid, int32_t *world) {
     struct strbuf env;
     struct rank_env r;
     rank_env_read_file(&env, pid);
     rank_env_parse(&r, strbuf_str(&env), env.len);
     const struct rank_env_block b = {strbuf_str(&env), env.len};
     int32_t rank = r.source ? r.rank : (int32_t)rank_env_number(&b, "RANK", "", RANK_ENV_LIMIT, -1);
+    *world = r.world;
     strbuf_fini(&env);
     return rank;
 }

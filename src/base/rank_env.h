@@ -3,10 +3,11 @@
  * rank_env: which rank of which job a launcher made a process, from its environment.
  *
  * torchrun, Slurm, Open MPI, PMIx and MPICH each have variables of their own for it: a row of
- * rank_env_sources each. The first source in their order that is whole wins. The environment is
- * that with which the process was started, and whoever started it may have written anything there:
- * numbers are bounded, texts are cut and safe for a terminal, and nothing follows from them but
- * what is shown and which processes are asked together. No allocation; usable inside the job.
+ * rank_env_sources each. The first source in their order that is whole wins, but for PMI and PMIx
+ * of a launcher that runs in a step of Slurm. The environment is that with which the process was
+ * started, and whoever started it may have written anything there: numbers are bounded, texts are
+ * cut and safe for a terminal, and nothing follows from them but what is shown and which processes
+ * are asked together. No allocation; usable inside the job.
  */
 #ifndef BASE_RANK_ENV_H
 #define BASE_RANK_ENV_H
@@ -61,7 +62,7 @@ void rank_env_parse(struct rank_env *r, const char *env, size_t len);
 int rank_env_read(struct rank_env *r, pid_t pid);
 
 /* The rank of a process (0: ours), by a source that is whole or by a RANK alone; -1: it has none, or
- * that may not be read. */
-int32_t rank_env_rank(pid_t pid);
+ * that may not be read. `*world`: of how many; 0 unknown. */
+int32_t rank_env_rank(pid_t pid, int32_t *world);
 
 #endif

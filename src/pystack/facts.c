@@ -48,9 +48,9 @@ void pystack_read_target(pid_t pid, struct pystack *ps, struct model_target *out
         out->exe = arena_strdup(&out->arena, text);
     if (pystack_find_torch(pid, text, sizeof text) == 0)
         out->torch = arena_strdup(&out->arena, text);
-    int32_t rank = rank_env_rank(pid), world;
-    bool has_rank = rank >= 0 || (ps && out->torch && pystack_find_rank(ps, &rank, &world) == 0);
-    out->rank = has_rank ? rank : MODEL_UNKNOWN;
+    int32_t world, rank = rank_env_rank(pid, &world);
+    rank = pystack_choose_rank(out->torch ? ps : NULL, rank, world);
+    out->rank = rank >= 0 ? rank : MODEL_UNKNOWN;
     strbuf_init(&cmdline, FACTS_CMDLINE);
     if (procfs_read_cmdline(pid, &cmdline) == 0)
         out->cmdline = arena_strdup(&out->arena, strbuf_str(&cmdline));

@@ -271,6 +271,11 @@ int pystack_find_torch(pid_t pid, char *buf, size_t cap);
  * number. 0, or -1: there is no group, or it is not as known. */
 int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world);
 
+/* The rank of a process whose environment has `rank` (-1: none) of `world`: the rank in memory, too,
+ * where the environment has none or one of one. Such a one is that of a step of Slurm in which the
+ * program itself starts its ranks. `ps` may be NULL. */
+int32_t pystack_choose_rank(struct pystack *ps, int32_t rank, int32_t world);
+
 /* The rank of process `pid` (0: this one), from its environment or, if it has loaded torch, so. -1:
  * it has none, or that may not be read. */
 int32_t pystack_rank_of(pid_t pid);

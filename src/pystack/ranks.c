@@ -78,14 +78,20 @@ int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world) {
     return -1;
 }
 
+int32_t pystack_choose_rank(struct pystack *ps, int32_t rank, int32_t world) {
+    int32_t own, of;
+    if ((rank >= 0 && world != 1) || !ps || pystack_find_rank(ps, &own, &of) != 0)
+        return rank;
+    return rank < 0 || of > 1 ? own : rank;
+}
+
 int32_t pystack_rank_of(pid_t pid) {
     char version[32];
-    int32_t rank = rank_env_rank(pid), world;
-    if (rank >= 0 || pystack_find_torch(pid, version, sizeof version) != 0)
+    int32_t world, rank = rank_env_rank(pid, &world);
+    if ((rank >= 0 && world != 1) || pystack_find_torch(pid, version, sizeof version) != 0)
         return rank;
     struct pystack *ps = pystack_open(pid, NULL);
-    if (!ps || pystack_find_rank(ps, &rank, &world) != 0)
-        rank = -1;
+    rank = pystack_choose_rank(ps, rank, world);
     pystack_close(ps);
     return rank;
 }

@@ -309,14 +309,21 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", ["spawn", "lightning", "one by one"])
+# what all processes of `srun -n1` have
+STEP = "export SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_LOCALID=0; "
+
+
+@pytest.mark.parametrize("how", long_but(["spawn", "lightning", "one by one", "spawn in a step"],
+                                         ["spawn", "lightning", "one by one", "spawn in a step", "lightning in a step", "one by one in a step"]))
 def test_ranks_that_python_made(how, probing, torch_python, tmp_path):
-    """Ranks whose environment does not have their number: it is in the memory of Python, and who started whom says which are one job."""
+    """Ranks whose environment does not have their number, or that of a step of Slurm which is one task: it is in the memory of Python, and who
+    started whom says which are one job."""
     script = tmp_path / "ranks.py"
     script.write_text(SPAWNED)
     start = {"spawn": f"{torch_python} {script} {tmp_path} &", "lightning": f"LIKE_LIGHTNING=1 {torch_python} {script} {tmp_path} &",
-             "one by one": f"for r in 0 1 2; do {torch_python} {script} {tmp_path} $r & done;"}[how]
-    done = in_namespace(f"unset RANK WORLD_SIZE; {start} until [ $(ls {tmp_path} | grep -c ready) = 3 ]; do sleep 0.1; done; "
+             "one by one": f"for r in 0 1 2; do {torch_python} {script} {tmp_path} $r & done;"}[how.split(" in ")[0]]
+    step = STEP if how.endswith("in a step") else ""
+    done = in_namespace(f"unset RANK WORLD_SIZE; {step}{start} until [ $(ls {tmp_path} | grep -c ready) = 3 ]; do sleep 0.1; done; "
                         f"{probing.path} cluster nodes --format csv && echo -- && {probing.path} cluster ranks job: --format csv && "
                         f"{probing.path} cluster attach > {tmp_path}/log && echo -- && "
                         f"{probing.path} -t job: query --format csv 'SELECT DISTINCT rank FROM python.threads ORDER BY 1' && "
@@ -328,7 +335,7 @@ def test_ranks_that_python_made(how, probing, torch_python, tmp_path):
     assert len(nodes) == 1, done
     node = nodes[0]
     assert (node["ranks"], node["world"], node["found_by"], node["missing"]) == ("0-2", "3", "python", ""), node
-    assert (node["launcher"] != "") == (how == "spawn"), node
+    assert (node["launcher"] != "") == how.startswith("spawn"), node
     assert [row["rank"] for row in ranks if row["state"] == "alive"] == ["0", "1", "2"], ranks
 
 

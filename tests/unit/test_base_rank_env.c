@@ -60,6 +60,25 @@ static void test_launchers(void **state) {
     has("RANK=9 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0", "slurm", 1, 2, -1, 0);
 }
 
+/* A launcher that runs in a step of Slurm leaves its ranks the step's variables. */
+#define STEP_OF_1 "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 "
+
+static void test_in_step(void **state) {
+    (void)state;
+    has(STEP_OF_1, "slurm", 0, 1, -1, 0);
+    has(STEP_OF_1 "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 PMIX_RANK=5 PMIX_NAMESPACE=1", "openmpi", 5,
+        8, -1, 0);
+    has(STEP_OF_1 "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4", "pmi", 5, 8, 1, 4);
+    has(STEP_OF_1 "PMIX_RANK=5 PMIX_NAMESPACE=prterun-1", "pmix", 5, 0, -1, 0);
+    has(STEP_OF_1 "PMIX_RANK=0 PMIX_NAMESPACE=slurm.pmix.7.0 PMI_RANK=5 PMI_SIZE=8", "pmi", 5, 8, -1, 0);
+    /* those that srun gives */
+    has(STEP_OF_1 "PMI_RANK=0 PMI_SIZE=1", "slurm", 0, 1, -1, 0);
+    has(STEP_OF_1 "PMIX_RANK=0 PMIX_NAMESPACE=slurm.pmix.7.0", "slurm", 0, 1, -1, 0);
+    has(STEP_OF_1 "PMIX_RANK=0 PMIX_NAMESPACE=slurm.pmix", "pmix", 0, 0, -1, 0);
+    /* no whole row */
+    has(STEP_OF_1 "PMI_RANK=8 PMI_SIZE=8 PMIX_RANK=1", "slurm", 0, 1, -1, 0);
+}
+
 static void test_no_rank(void **state) {
     (void)state;
     has_none("");
@@ -134,9 +153,8 @@ static void test_job(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launchers),
-        cmocka_unit_test(test_no_rank),
-        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_launchers), cmocka_unit_test(test_in_step),
+        cmocka_unit_test(test_no_rank),   cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

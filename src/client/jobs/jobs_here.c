@@ -22,6 +22,11 @@ static const struct rank_env_source jobs_alone = {.name = "alone"};
 
 static bool jobs_here_is_rank(const struct target_process *p) { return p->env.source == &target_rank_source; }
 
+/* A launcher made it rank 0 of 1: the program may have made ranks itself, which have its environment. */
+static bool jobs_here_is_single(const struct target_process *p) {
+    return p->env.source && !jobs_here_is_rank(p) && p->env.world == 1;
+}
+
 static size_t jobs_here_parent(const struct jobs_here *h, size_t i) {
     for (size_t k = 0; h->list[i].parent > 0 && k < h->n; k++)
         if (h->list[k].pid == h->list[i].parent)
@@ -33,13 +38,21 @@ static size_t jobs_here_parent(const struct jobs_here *h, size_t i) {
 static size_t jobs_here_first(const struct jobs_here *h, size_t i) {
     for (int n = 0; n < JOBS_ANCESTORS && h->list[i].torch[0]; n++) {
         size_t up = jobs_here_parent(h, i);
-        if (h->list[i].env.source && !jobs_here_is_rank(&h->list[i]))
+        const struct target_process *p = &h->list[i];
+        if (p->env.source && !jobs_here_is_rank(p) && !jobs_here_is_single(p))
             return h->n;
         if (up == h->n || !h->list[up].torch[0])
             return i;
         i = up;
     }
     return h->n;
+}
+
+/* The family of whoever started a process that has no torch, such as Python's tracker of resources. */
+static size_t jobs_here_first_above(const struct jobs_here *h, const size_t *first, size_t i) {
+    for (int n = 0; n < JOBS_ANCESTORS && i < h->n && first[i] == h->n && !h->list[i].torch[0]; n++)
+        i = jobs_here_parent(h, i);
+    return i < h->n ? first[i] : h->n;
 }
 
 /* What is known of a family, at its first process. */
@@ -64,20 +77,26 @@ static void jobs_here_join_families(const struct jobs_here *h, struct job_proces
         first[i] = jobs_here_first(h, i);
         const struct target_process *p = &h->list[i], *top = first[i] < h->n ? &h->list[first[i]] : p;
         struct jobs_family *f = &families[first[i]];
+        if (jobs_here_is_single(p))
+            continue;
         f->has_ranks |= jobs_here_is_rank(p);
         f->has_other_ranks |=
             jobs_here_is_rank(p) && (!jobs_here_is_rank(top) || p->env.rank != top->env.rank);
         f->has_strangers |= strcmp(p->cmdline, top->cmdline) != 0;
     }
     for (size_t i = 0; first && families && i < h->n; i++) {
+        size_t above = jobs_here_is_single(&h->list[i]) ? jobs_here_first_above(h, first, i) : h->n;
+        /* the whole family has this environment, and memory says which of them are ranks */
+        if (above < h->n && families[above].has_ranks)
+            all[i].env = (struct rank_env){.rank = -1, .local = -1, .node = -1};
         const struct jobs_family *f = &families[first[i]];
-        if (first[i] == h->n)
+        if (first[i] == h->n || jobs_here_is_single(&h->list[i]))
             continue;
         const struct target_process *top = &h->list[first[i]];
         /* ranks that were started one by one have who started them in common */
         if (jobs_here_is_rank(&h->list[i]))
             all[i].env.job = jobs_here_hash(top, !f->has_other_ranks && top->env.world > 1);
-        else if (!f->has_ranks && !f->has_strangers)
+        else if (!f->has_ranks && !top->env.source && !f->has_strangers)
             all[i].env = (struct rank_env){.source = &jobs_alone,
                                            .world = 1,
                                            .local = -1,

@@ -161,11 +161,13 @@ static void target_fill_rank(struct target_process *p) {
     p->net_ns = stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* A rank that the program has made itself; see jobs_here. */
+/* A rank that the program has made itself; see jobs_here. A program that does so in a step of Slurm
+ * with one task has in all its ranks an environment that has rank 0 of 1. */
 static void target_ask_python(struct target_process *p) {
     struct pystack *ps = pystack_open(p->pid, NULL);
     int32_t rank, world;
-    if (ps && pystack_find_rank(ps, &rank, &world) == 0 && world <= RANK_ENV_LIMIT)
+    if (ps && pystack_find_rank(ps, &rank, &world) == 0 && world <= RANK_ENV_LIMIT &&
+        (world > 1 || !p->env.source))
         p->env = (struct rank_env){
             .source = &target_rank_source, .rank = rank, .world = world, .local = -1, .node = -1};
     pystack_close(ps);
@@ -197,7 +199,7 @@ static void target_inspect(struct target_found *f, pid_t pid, bool brief) {
     target_fill_python(p);
     if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)
         p->torch[0] = '\0';
-    if (p->torch[0] && !p->env.source)
+    if (p->torch[0] && (!p->env.source || p->env.world == 1))
         target_ask_python(p);
     target_fill_agent(p);
 }
