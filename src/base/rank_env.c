@@ -146,29 +146,66 @@ static uint64_t rank_env_hash(uint64_t h, const char *which, const char *value, 
 }
 
 /* What names the job: which variables must agree, and whether they outlast a restart. */
+enum {
+    RANK_ENV_RUN,
+    RANK_ENV_SLURM_JOB,
+    RANK_ENV_STEP,
+    RANK_ENV_SPACE,
+    RANK_ENV_ADDRESS,
+    RANK_ENV_PORT,
+};
 static const struct {
     const char *names;
     const char *nothing; /* a value that names no job */
     bool stays;
 } rank_env_keys[] = {
-    {"TORCHELASTIC_RUN_ID", "none", true}, /* torchrun's default */
-    {"SLURM_JOB_ID SLURM_JOBID", NULL, true},
-    {"SLURM_STEP_ID SLURM_STEPID", NULL, true},
-    {"PMIX_NAMESPACE", NULL, true},
-    {"MASTER_ADDR", NULL, false},
-    {"MASTER_PORT", NULL, false},
+    [RANK_ENV_RUN] = {"TORCHELASTIC_RUN_ID", "none", true}, /* torchrun's default */
+    [RANK_ENV_SLURM_JOB] = {"SLURM_JOB_ID SLURM_JOBID", NULL, true},
+    [RANK_ENV_STEP] = {"SLURM_STEP_ID SLURM_STEPID", NULL, true},
+    [RANK_ENV_SPACE] = {"PMIX_NAMESPACE", NULL, true},
+    [RANK_ENV_ADDRESS] = {"MASTER_ADDR", NULL, false},
+    [RANK_ENV_PORT] = {"MASTER_PORT", NULL, false},
 };
 
+/* The value of a key, or NULL: it names no job. */
+static const char *rank_env_key(const struct rank_env_block *b, size_t key, size_t *len) {
+    const char *nothing = rank_env_keys[key].nothing;
+    const char *value = rank_env_find(b, rank_env_keys[key].names, len);
+    if (!value || *len == 0 || (nothing && *len == strlen(nothing) && memcmp(value, nothing, *len) == 0))
+        return NULL;
+    *len = *len < RANK_ENV_VALUE ? *len : RANK_ENV_VALUE;
+    return value;
+}
+
+/* Is this the key of whoever started the launcher? Each host's torchrun may be a step of its own, and
+ * so may what starts Open MPI's ranks there: it counts only where the launcher itself gave no name. */
+static bool rank_env_is_outer(const struct rank_env *r, const struct rank_env_block *b, size_t key) {
+    const char *source = r->source->name;
+    size_t len;
+    if (strcmp(source, "torchrun") == 0 && (key == RANK_ENV_STEP || key == RANK_ENV_SPACE))
+        return rank_env_key(b, RANK_ENV_RUN, &len) ||
+               (rank_env_key(b, RANK_ENV_ADDRESS, &len) && !r->is_loopback);
+    if ((strcmp(source, "openmpi") == 0 || strcmp(source, "pmix") == 0) && key == RANK_ENV_STEP)
+        return rank_env_key(b, RANK_ENV_SPACE, &len) != NULL;
+    return false;
+}
+
 static void rank_env_name_job(struct rank_env *r, const struct rank_env_block *b) {
+    bool has_run = false, left_out = false;
     for (size_t i = 0; i < sizeof rank_env_keys / sizeof rank_env_keys[0]; i++) {
         size_t len = 0;
-        const char *names = rank_env_keys[i].names, *nothing = rank_env_keys[i].nothing;
-        const char *value = rank_env_find(b, names, &len);
-        if (!value || len == 0 || (nothing && len == strlen(nothing) && memcmp(value, nothing, len) == 0))
+        const char *names = rank_env_keys[i].names;
+        const char *value = rank_env_key(b, i, &len);
+        if (!value)
             continue;
-        len = len < RANK_ENV_VALUE ? len : RANK_ENV_VALUE;
+        if (rank_env_is_outer(r, b, i)) {
+            left_out = true;
+            continue;
+        }
+        has_run |= i == RANK_ENV_RUN;
         r->job = rank_env_hash(r->job, names, value, len);
-        if (rank_env_keys[i].stays)
+        /* the address takes the place of the step: two jobs of an allocation have two names */
+        if (rank_env_keys[i].stays || (i == RANK_ENV_ADDRESS && left_out && !has_run))
             r->run = rank_env_hash(r->run, names, value, len);
     }
 }

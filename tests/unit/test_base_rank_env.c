@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,11 +152,45 @@ static void test_job(void **state) {
     assert_int_equal(strlen(read_env(words).title), sizeof a.title - 1);
 }
 
+static bool is_same_run(const char *a, const char *b) {
+    struct rank_env x = read_env(a), y = read_env(b);
+    assert_true(x.run && y.run);
+    return x.run == y.run;
+}
+
+#define STEPS(rank) "RANK=" rank " WORLD_SIZE=2 SLURM_JOB_ID=7 SLURM_STEP_ID=" rank " "
+
+/* Each host's launcher is a step of its own. */
+static void test_steps_of_one_job(void **state) {
+    (void)state;
+    static const char *const same[] = {"MASTER_ADDR=a MASTER_PORT=1", "TORCHELASTIC_RUN_ID=x",
+                                       "TORCHELASTIC_RUN_ID=x MASTER_ADDR=127.0.0.1"};
+    char a[256], b[256];
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        (void)snprintf(a, sizeof a, "%sPMIX_NAMESPACE=slurm.pmix.7.0 %s", STEPS("0"), same[i]);
+        (void)snprintf(b, sizeof b, "%sPMIX_NAMESPACE=slurm.pmix.7.1 %s", STEPS("1"), same[i]);
+        assert_true(is_same_job(a, b) && is_same_run(a, b));
+    }
+    assert_true(is_same_job("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=x SLURM_STEP_ID=0",
+                            "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=x"));
+    /* two jobs of one allocation, by where they meet, also when their ranks are started again */
+    assert_false(is_same_run(STEPS("0") "MASTER_ADDR=a", STEPS("1") "MASTER_ADDR=b"));
+    assert_true(
+        is_same_run(STEPS("0") "MASTER_ADDR=a MASTER_PORT=1", STEPS("0") "MASTER_ADDR=a MASTER_PORT=2"));
+    assert_true(is_same_run(STEPS("0") "MASTER_ADDR=a TORCHELASTIC_RUN_ID=x",
+                            STEPS("1") "MASTER_ADDR=b TORCHELASTIC_RUN_ID=x"));
+    /* where nothing else names the job, and where the step has the ranks */
+    assert_false(is_same_job(STEPS("0"), STEPS("1")));
+    assert_false(is_same_job(STEPS("0") "MASTER_ADDR=localhost", STEPS("1") "MASTER_ADDR=localhost"));
+    assert_false(is_same_job("SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 MASTER_ADDR=a",
+                             "SLURM_JOB_ID=7 SLURM_STEP_ID=1 SLURM_PROCID=1 SLURM_NTASKS=2 MASTER_ADDR=a"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launchers), cmocka_unit_test(test_in_step),
         cmocka_unit_test(test_no_rank),   cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_job),
+        cmocka_unit_test(test_job),       cmocka_unit_test(test_steps_of_one_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
