@@ -351,6 +351,22 @@ def test_a_job_that_lies_about_its_rank(probing, torch_python, tmp_path, ptrace)
     assert done.returncode == 0 and ",alone," in done.stdout and " loaded " in done.stdout, done
 
 
+def test_localhost_of_another_host(probing, any_python, tmp_path):
+    """The first network namespace has one number on many hosts: a job that meets at localhost has another name on each of them."""
+    script, boot = tmp_path / "local.py", tmp_path / "boot_id"
+    script.write_text("import time\ntime.sleep(600)\n")
+    boot.write_text(f"{uuid.uuid4()}\n")
+    name = f"{probing.path} cluster nodes --format csv | grep -o '{{}}.py-[0-9a-f]*'"
+    line = (f"cp {script} {tmp_path}/apart.py; export RANK=0 WORLD_SIZE=1; MASTER_ADDR=127.0.0.1 {any_python} {script} & "
+            f"MASTER_ADDR=node1 {any_python} {tmp_path}/apart.py & "
+            f"until [ $({probing.path} cluster nodes --format csv | grep -c '\\.py-') = 2 ]; do sleep 0.1; done; "
+            f"{name.format('local')}; {name.format('local')}; {name.format('apart')}; "
+            f"mount --bind {boot} /proc/sys/kernel/random/boot_id && {name.format('local')}; {name.format('apart')}")
+    done = in_namespace(line)
+    here, again, apart, there, still_apart = done.stdout.split()
+    assert here == again != there and apart == still_apart, done
+
+
 def test_completion(claim, probing):
     jobs = [claim(rank, 2) for rank in range(2)]
     name = nodes(probing, jobs[0].pid)[0]["job"]

@@ -29,7 +29,7 @@ static void add(pid_t pid, pid_t parent, const char *cmdline, const char *words)
         if (env[i] == ' ')
             env[i] = '\0';
     list[n] = (struct job_process){.pid = pid, .ppid = parent ? parent : 1, .parent = parent, .uid = 1000};
-    list[n].net_ns = 1;
+    list[n].network = 1;
     list[n].started = 1000 + n;
     list[n].cmdline = cmdline;
     rank_env_parse(&list[n].env, env, len + 1);
@@ -147,7 +147,7 @@ static void test_apart(void **state) {
     /* the same port in two containers; the same environment of two users */
     for (int i = 0; i < 4; i++) {
         add(10 + i, 0, "python train.py", i % 2 ? AT "RANK=1 WORLD_SIZE=2" : AT "RANK=0 WORLD_SIZE=2");
-        list[n - 1].net_ns = i / 2;
+        list[n - 1].network = i / 2;
     }
     add(20, 0, "python x.py", "MASTER_ADDR=a RANK=0 WORLD_SIZE=2");
     add(21, 0, "python y.py", "MASTER_ADDR=a RANK=1 WORLD_SIZE=2");

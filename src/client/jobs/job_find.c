@@ -67,11 +67,11 @@ static size_t job_parent(const struct job_search *s, size_t i) {
 
 /* Equal for processes whose environments name the same job: all its names, how many ranks and
  * restarts, the user, and where nothing names the job, the process that started it. An address such as localhost
- * means another place in each network namespace. */
+ * means another place in each network namespace of each host. */
 static uint64_t job_key(const struct job_process *p) {
     uint64_t h = HASH_FNV_START;
     int64_t starter = p->env.job ? 0 : p->ppid;
-    uint64_t place = p->env.is_loopback ? p->net_ns : 0;
+    uint64_t place = p->env.is_loopback ? p->network : 0;
     h = hash_fnv_text(h, p->env.source->name);
     h = hash_fnv(h, &p->uid, sizeof p->uid);
     h = hash_fnv(h, &p->env.job, sizeof p->env.job);
@@ -335,7 +335,7 @@ static uint64_t job_hash(const struct job *job, const struct job_search *s, bool
     const struct job_process *p = &s->list[first];
     uint64_t h = hash_fnv(HASH_FNV_START, &p->uid, sizeof p->uid);
     uint64_t of = p->env.run ? p->env.run : p->env.job ? p->env.job : (uint64_t)p->ppid;
-    uint64_t place = p->env.is_loopback ? p->net_ns : 0;
+    uint64_t place = p->env.is_loopback ? p->network : 0;
     h = hash_fnv(h, &place, sizeof place);
     return whole ? s->key[first] : hash_fnv(h, &of, sizeof of);
 }

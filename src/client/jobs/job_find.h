@@ -25,7 +25,8 @@ struct job_process {
     pid_t pid, ppid;
     pid_t parent; /* the nearest ancestor that is a Python process, too; 0 none */
     int64_t uid;
-    uint64_t net_ns;  /* number of its network namespace; 0 unknown */
+    /* Of its network namespace and its host: their numbers alone are the same on many hosts. */
+    uint64_t network;
     uint64_t started; /* in clock ticks since boot; 0 unknown */
     const char *cmdline;
     struct rank_env env;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/strbuf.h"
 
 #define JOBS_RANGES 12    /* of a set of ranks in an error */
 #define JOBS_ANCESTORS 64 /* generations between a worker and its job */
@@ -109,6 +110,16 @@ static void jobs_here_join_families(const struct jobs_here *h, struct job_proces
     free(first);
 }
 
+/* Of this host, until it is started again. */
+static uint64_t jobs_here_boot(void) {
+    struct strbuf id;
+    strbuf_init(&id, 0);
+    strbuf_read_file(&id, "/proc/sys/kernel/random/boot_id");
+    uint64_t h = hash_fnv(HASH_FNV_START, strbuf_str(&id), id.len);
+    strbuf_fini(&id);
+    return h;
+}
+
 int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
     *h = (struct jobs_here){.n = 0};
     ssize_t n = limit_ms ? target_list_brief(&h->list, limit_ms, &h->is_cut, e) : target_list(&h->list, e);
@@ -116,13 +127,14 @@ int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
         return -1;
     h->n = (size_t)n;
     struct job_process *all = calloc(h->n + 1, sizeof *all);
+    uint64_t boot = jobs_here_boot();
     for (size_t i = 0; all && i < h->n; i++) {
         const struct target_process *p = &h->list[i];
         all[i] = (struct job_process){.pid = p->pid,
                                       .ppid = (pid_t)p->ppid,
                                       .parent = p->parent,
                                       .uid = p->uid,
-                                      .net_ns = p->net_ns,
+                                      .network = hash_fnv(boot, &p->net_ns, sizeof p->net_ns),
                                       .started = p->start_ticks,
                                       .cmdline = p->cmdline,
                                       .env = p->env};
