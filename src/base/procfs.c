@@ -108,6 +108,7 @@ int procfs_parse_stat(const char *text, struct procfs_stat *out) {
     if (last < 24)
         return -1;
     out->ppid = (int64_t)fields[4];
+    out->session = (int64_t)fields[6];
     out->flags = fields[9];
     out->minor_faults = (int64_t)fields[10];
     out->major_faults = (int64_t)fields[12];

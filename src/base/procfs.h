@@ -40,6 +40,7 @@ struct procfs_stat {
     char comm[64];
     char state;
     int64_t ppid;
+    int64_t session;                   /* pid of its first process; 0: that is in no namespace of ours */
     uint64_t utime_ticks, stime_ticks; /* clock ticks, see procfs_ticks_per_s */
     uint64_t start_ticks;              /* since boot */
     int64_t threads;

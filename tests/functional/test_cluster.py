@@ -351,6 +351,33 @@ def test_a_job_that_lies_about_its_rank(probing, torch_python, tmp_path, ptrace)
     assert done.returncode == 0 and ",alone," in done.stdout and " loaded " in done.stdout, done
 
 
+LEFT = """
+import os, pathlib, subprocess, sys, time
+rank, folder = os.environ.get("RANK"), pathlib.Path(sys.argv[1])
+if rank is None:
+    ranks = [subprocess.Popen([sys.executable, *sys.argv], start_new_session=True, env=dict(
+        os.environ, RANK=str(n), LOCAL_RANK=str(n), WORLD_SIZE="3", LOCAL_WORLD_SIZE="3", MASTER_ADDR="127.0.0.1")) for n in range(3)]
+    while len(list(folder.glob("ready*"))) < 3:
+        time.sleep(0.1)
+    ranks[1].kill()
+    ranks[1].wait()
+    (folder / "killed").touch()
+elif rank != "1" or os.fork() == 0:  # rank 1 has a worker
+    (folder / f"ready{rank}").touch()
+time.sleep(600)
+"""
+
+
+def test_worker_of_a_dead_rank(probing, any_python, tmp_path):
+    """It lives on with its rank's environment, and is not the rank."""
+    script = tmp_path / "left.py"
+    script.write_text(LEFT)
+    done = in_namespace(f"unset RANK WORLD_SIZE; {any_python} {script} {tmp_path} & until [ -e {tmp_path}/killed ]; do sleep 0.1; done; "
+                        f"{probing.path} cluster nodes --format csv")
+    [node] = csv.DictReader(io.StringIO(done.stdout))
+    assert (node["ranks"], node["missing"], node["launcher"] != "") == ("0,2", "1", True), done
+
+
 def test_localhost_of_another_host(probing, any_python, tmp_path):
     """The first network namespace has one number on many hosts: a job that meets at localhost has another name on each of them."""
     script, boot = tmp_path / "local.py", tmp_path / "boot_id"

@@ -90,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         list[n] = (struct job_process){
             .pid = (pid_t)n + 1, .ppid = head[0] % MANY, .parent = head[0] % MANY, .uid = head[1] % 3};
         list[n].network = head[1] >> 6;
+        list[n].is_adopted = head[1] & 0x20;
         list[n].cmdline = lines[n];
         rank_env_parse(&list[n].env, (const char *)data + 4, len);
         check_env(&list[n].env);

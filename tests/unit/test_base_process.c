@@ -44,6 +44,7 @@ static void test_stat_with_hostile_comm(void **state) {
     assert_string_equal(st.comm, "a) R (b c");
     assert_int_equal(st.state, 'S');
     assert_int_equal(st.ppid, 3);
+    assert_int_equal(st.session, 5);
     assert_int_equal(st.utime_ticks, 100);
     assert_int_equal(st.stime_ticks, 50);
     assert_int_equal(st.threads, 33);

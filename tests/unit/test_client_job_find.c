@@ -185,6 +185,71 @@ static void test_restart(void **state) {
     expect("a.py of 2: rank 1 = 12 elsewhere 0\nb.py of 2: rank 0 = 13 elsewhere 1\n");
 }
 
+/* A process whose parent has ended, and of which another is the parent now. */
+static void add_adopted(pid_t pid, pid_t ppid, const char *words) {
+    add(pid, 0, "python train.py", words);
+    list[n - 1].ppid = ppid;
+    list[n - 1].is_adopted = true;
+}
+
+#define OF_3 "LOCAL_WORLD_SIZE=3 WORLD_SIZE=3 "
+#define MPI_OF_2                                                                                             \
+    "PMIX_NAMESPACE=x OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK="
+
+/* Rank 1 was killed, and its workers live on. */
+static void test_left_workers(void **state) {
+    (void)state;
+    for (int reaper = 0; reaper < 3; reaper++) {
+        /* init, another process, and the launcher itself, as the first process of a container */
+        pid_t ppid = (pid_t[]){1, 7, 10}[reaper];
+        add(10, 0, "torchrun", "");
+        add(11, 10, "python train.py", AT OF_3 "RANK=0 LOCAL_RANK=0");
+        add(13, 10, "python train.py", AT OF_3 "RANK=2 LOCAL_RANK=2");
+        add_adopted(14, ppid, AT OF_3 "RANK=1 LOCAL_RANK=1");
+        add_adopted(15, ppid, AT OF_3 "RANK=1 LOCAL_RANK=1");
+        add(9, 15, "python train.py", AT OF_3 "RANK=1 LOCAL_RANK=1");
+        list[n - 1].started = 2000;
+        expect(
+            "train.py of 3: rank 0 = 11, rank 2 = 13, launcher = 10, worker 1 = 9, worker 1 = 14, worker 1 = "
+            "15 missing 1\n");
+    }
+    /* mpirun is no Python process */
+    add(11, 0, "python train.py", MPI_OF_2 "0 OMPI_COMM_WORLD_RANK=0");
+    list[n - 1].ppid = 5;
+    add_adopted(12, 1, MPI_OF_2 "1 OMPI_COMM_WORLD_RANK=1");
+    expect("train.py of 2: rank 0 = 11, worker 1 = 12 missing 1\n");
+}
+
+/* Ranks of which people have closed the shells are ranks. */
+static void test_adopted_ranks(void **state) {
+    (void)state;
+    /* all of them; one of them; none, in a shell each */
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 3; i++) {
+            char words[128];
+            (void)snprintf(words, sizeof words, "%sWORLD_SIZE=3 RANK=%d", AT, i);
+            add_adopted(11 + i, 1, words);
+            if (round == 2 || (round == 1 && i > 0)) {
+                list[n - 1].is_adopted = false;
+                list[n - 1].ppid = round == 1 ? 5 : 5 + i;
+            }
+        }
+        expect("train.py of 3: rank 0 = 11, rank 1 = 12, rank 2 = 13\n");
+    }
+    /* those of a launcher that was killed, with another launcher on the host: each begins a session */
+    add(10, 0, "torchrun", "");
+    add(11, 10, "python train.py", "MASTER_ADDR=a RANK=0 WORLD_SIZE=2 LOCAL_RANK=0");
+    add(12, 0, "python train.py", "MASTER_ADDR=a RANK=1 WORLD_SIZE=2 LOCAL_RANK=0");
+    expect("train.py of 2: rank 0 = 11, rank 1 = 12, launcher = 10\n");
+    /* two launchers, and whose the adopted one was is not known */
+    add(10, 0, "torchrun", "");
+    add(20, 0, "torchrun", "");
+    add(11, 10, "python train.py", "MASTER_ADDR=a RANK=0 WORLD_SIZE=3 LOCAL_RANK=0");
+    add(21, 20, "python train.py", "MASTER_ADDR=a RANK=1 WORLD_SIZE=3 LOCAL_RANK=0");
+    add_adopted(22, 1, "MASTER_ADDR=a RANK=2 WORLD_SIZE=3 LOCAL_RANK=0");
+    expect("train.py of 3: rank 0 = 11, rank 1 = 21, rank 2 = 22, launcher = 10, launcher = 20\n");
+}
+
 static void test_double(void **state) {
     (void)state;
     add(11, 0, "python train.py", AT "RANK=0 WORLD_SIZE=2"); /* the oldest */
@@ -304,6 +369,7 @@ static void test_any(void **state) {
                            1 + rand() % size, rand() % 2);
             add(100 + i, rand() % 2 ? 100 + rand() % many : 0, "python t.py", words);
             list[n - 1].uid = rand() % 8 == 0;
+            list[n - 1].is_adopted = rand() % 4 == 0;
         }
         strbuf_init(&a, 0);
         strbuf_init(&b, 0);
@@ -334,11 +400,12 @@ static void test_any(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torchrun),  cmocka_unit_test(test_kubeflow),
-        cmocka_unit_test(test_nested),    cmocka_unit_test(test_rank_is_parent),
-        cmocka_unit_test(test_slurm),     cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_restart),   cmocka_unit_test(test_double),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_torchrun),      cmocka_unit_test(test_kubeflow),
+        cmocka_unit_test(test_nested),        cmocka_unit_test(test_rank_is_parent),
+        cmocka_unit_test(test_slurm),         cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_restart),       cmocka_unit_test(test_left_workers),
+        cmocka_unit_test(test_adopted_ranks), cmocka_unit_test(test_double),
+        cmocka_unit_test(test_strangers),     cmocka_unit_test(test_choose),
         cmocka_unit_test(test_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

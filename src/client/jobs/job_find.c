@@ -123,6 +123,47 @@ static void job_find_roles(struct job_search *s) {
     }
 }
 
+/* ---- workers without their rank ----
+ *
+ * A rank that is killed leaves its workers, and what ran it for the environment: no ancestor shows
+ * any longer that they are not the rank. */
+
+/* The launcher of all ranks order[from] to order[to - 1] that have not been adopted; 0: there are
+ * several, or none. People may start ranks from several shells, of which some have ended: only a
+ * parent that is a launcher says something about ranks that are not its children. */
+static pid_t job_find_launcher(const struct job_search *s, size_t from, size_t to) {
+    const char *source = s->list[s->order[from]].env.source->name;
+    pid_t launcher = 0;
+    for (size_t i = from; i < to; i++) {
+        const struct job_process *p = &s->list[s->order[i]];
+        if (p->is_adopted)
+            continue;
+        if (launcher && launcher != p->ppid)
+            return 0;
+        launcher = p->ppid;
+    }
+    size_t at = job_index(s, launcher);
+    bool is_seen = at != JOB_NOBODY && s->role[at] == JOB_LAUNCHER;
+    /* srun and mpirun are no Python processes, and nobody else sets their variables */
+    bool is_by_hand = strcmp(source, "torchrun") == 0 || strcmp(source, "python") == 0;
+    return is_seen || !is_by_hand ? launcher : 0;
+}
+
+/* Of the ranks order[from] to order[to - 1] of a job, make those workers that a dead rank has left. */
+static void job_find_left_workers(struct job_search *s, size_t from, size_t to) {
+    size_t rank = JOB_NOBODY;
+    if (job_find_launcher(s, from, to) == 0)
+        return;
+    for (size_t i = from; i < to && rank == JOB_NOBODY; i++)
+        if (!s->list[s->order[i]].is_adopted)
+            rank = s->order[i];
+    for (size_t i = from; i < to; i++)
+        if (s->list[s->order[i]].is_adopted) {
+            s->role[s->order[i]] = JOB_WORKER;
+            s->of[s->order[i]] = rank; /* of the same job, as it has none of its own */
+        }
+}
+
 /* ---- jobs ---- */
 
 /* By job, rank, the older first, pid. */
@@ -165,6 +206,8 @@ static int jobs_add(struct jobs *jobs, const struct job_search *s, size_t from, 
                         .restarts = env->restarts};
     for (size_t i = from; i < to; i++) {
         int32_t rank = s->list[s->order[i]].env.rank;
+        if (s->role[s->order[i]] == JOB_WORKER)
+            continue;
         bool taken = rank_set_has(&job->here, rank);
         s->job[s->order[i]] = jobs->n - 1;
         if (job_add_member(job, s, s->order[i], taken ? JOB_DOUBLE : JOB_RANK, rank) != 0 ||
@@ -263,7 +306,8 @@ static int jobs_add_others(struct jobs *jobs, struct job_search *s) {
     for (size_t i = 0; i < s->n; i++) {
         bool launcher = s->role[i] == JOB_LAUNCHER;
         size_t of = s->of[i];
-        if (of != JOB_NOBODY && launcher && s->role[of] == JOB_WORKER)
+        /* of a worker's worker, whose rank has ended, too */
+        while (of != JOB_NOBODY && s->role[of] == JOB_WORKER)
             of = s->of[of];
         if (of == JOB_NOBODY || s->job[of] == JOB_NOBODY || s->job[i] != JOB_NOBODY)
             continue;
@@ -394,6 +438,7 @@ static int jobs_take(struct jobs *jobs, struct job_search *s) {
     for (size_t from = 0, to; from < s->n_ranks; from = to) {
         for (to = from + 1; to < s->n_ranks && s->key[s->order[to]] == s->key[s->order[from]];)
             to++;
+        job_find_left_workers(s, from, to);
         if (jobs_add(jobs, s, from, to) != 0)
             return -1;
     }

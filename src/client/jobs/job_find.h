@@ -4,9 +4,9 @@
  *
  * What launchers wrote into the environment (base/rank_env.h) says which rank a process is. All
  * that names the job has to agree, and the user; where nothing names it, the process that started
- * the ranks. A rank's own children have its environment, too, and are its workers; launchers
- * have the number of their host where a rank has its own, and are left out by the children they
- * have.
+ * the ranks. A rank's own children have its environment, too, and are its workers, also when the
+ * rank has ended; launchers have the number of their host where a rank has its own, and are left
+ * out by the children they have.
  */
 #ifndef CLIENT_JOBS_JOB_FIND_H
 #define CLIENT_JOBS_JOB_FIND_H
@@ -28,6 +28,7 @@ struct job_process {
     /* Of its network namespace and its host: their numbers alone are the same on many hosts. */
     uint64_t network;
     uint64_t started; /* in clock ticks since boot; 0 unknown */
+    bool is_adopted;  /* who started it has ended; see target.h */
     const char *cmdline;
     struct rank_env env;
 };
@@ -36,7 +37,7 @@ struct job_process {
 enum job_role {
     JOB_RANK,
     JOB_LAUNCHER, /* starts ranks, such as torchrun */
-    JOB_WORKER,   /* a child of a rank, such as a DataLoader's */
+    JOB_WORKER,   /* a child of a rank, such as a DataLoader's; the rank may have ended */
     JOB_OLD,      /* a rank from before the last restart */
     JOB_DOUBLE,   /* claims the rank of a process that is older */
     JOB_ROLES,

@@ -135,6 +135,7 @@ int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
                                       .parent = p->parent,
                                       .uid = p->uid,
                                       .network = hash_fnv(boot, &p->net_ns, sizeof p->net_ns),
+                                      .is_adopted = p->is_adopted,
                                       .started = p->start_ticks,
                                       .cmdline = p->cmdline,
                                       .env = p->env};

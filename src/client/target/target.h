@@ -44,6 +44,9 @@ struct target_process {
     char why_not[320];   /* if not inspectable */
     struct rank_env env; /* what its launcher made it; no rank where that may not be read */
     uint64_t net_ns;     /* number of its network namespace; 0 unknown */
+    /* Who started it has ended: it is a child of init, or of a process of another session. Never so
+     * is the first process of a session, as a worker is none. */
+    bool is_adopted;
 };
 
 /* The source of a rank that is not from the environment but from the memory of Python. Nothing names

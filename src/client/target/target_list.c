@@ -86,6 +86,14 @@ void target_user_name(int64_t uid, char *buf, size_t cap) {
         snprintf(buf, cap, "%lld", (long long)uid);
 }
 
+static bool target_is_adopted(pid_t pid, const struct procfs_stat *st) {
+    struct procfs_stat parent;
+    if (st->session <= 0 || st->session == pid)
+        return false;
+    return st->ppid == 1 || (st->ppid > 0 && procfs_read_stat((pid_t)st->ppid, 0, &parent) == 0 &&
+                             parent.session > 0 && parent.session != st->session);
+}
+
 static void target_fill_times(struct target_process *p) {
     struct procfs_stat st;
     double started = procfs_started_at(p->pid);
@@ -94,6 +102,7 @@ static void target_fill_times(struct target_process *p) {
     if (procfs_read_stat(p->pid, 0, &st) != 0)
         return;
     p->start_ticks = st.start_ticks;
+    p->is_adopted = target_is_adopted(p->pid, &st);
     if (p->uptime_s > 0)
         p->cpu_pct =
             (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
