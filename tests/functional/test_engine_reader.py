@@ -48,7 +48,7 @@ class Between(Answers):
         part = re.search(r"`python_steps`.*ts > ([0-9.]+) AND ts <= ([0-9.]+)", urllib.parse.unquote_plus(self.path), re.S)
         if part:
             self.steps.append(tuple(map(float, part.groups())))
-            if self.way == "second" and len(self.steps) == 2:
+            if self.way == "steps" or (self.way == "second" and len(self.steps) == 2):
                 return self.answer(FAULT, 500)
         if not any(f"%60{table}%60" in self.path for table in ("ranks", "python_steps", "states")):
             self.answer(body, status)
@@ -165,6 +165,33 @@ def test_steps_that_could_not_be_read_are_read_again(between, engine, probing, w
             reader.wait()
     first, failed, again = Between.steps[:3]
     assert failed[0] == first[1] and again[0] == failed[0] and again[1] >= failed[1] + 4, Between.steps
+
+
+def shown_ranks(probing, target):
+    done = probing("cluster", "ranks", target, "--format", "ndjson", timeout=60).ok()
+    return [json.loads(line)["rank"] for line in done.stdout.splitlines()]
+
+
+def test_ranks_without_their_steps(probing, between, engine):  # noqa: F811
+    """Steps that cannot be read keep nobody from the ranks."""
+    Job(engine.ask, JOB, ranks=64).second(time.time() - 2)
+    Between.way = "steps"
+    assert shown_ranks(probing, between) == list(range(64)) and Between.steps
+
+
+def test_many_fast_steps(probing, between, engine):  # noqa: F811
+    """More steps in a minute than are read together: less time is, now and at a moment that is past."""
+    job, ts = Job(engine.ask, JOB, ranks=64), time.time()
+    job.second(ts - 17)
+    job.second(ts)
+    each = 6500  # of a rank, in 80 s
+    job.put("python_steps", 64 * each, f"{ts - 80} + intDiv(number, 64) * {80 / each}", "modulo(number, 64)", "intDiv(modulo(number, 64), 8)", "1000 + intDiv(number, 64)",
+            step="1000 + intDiv(number, 64)", duration_ms="14")
+    for target in between, f"{between}&at=@{int(ts) - 15}":
+        Between.steps.clear()
+        assert shown_ranks(probing, target) == list(range(64))
+        (first, last), (again, until) = Between.steps[:2]
+        assert 59 < last - first < 61 and 29 < until - again < 31, Between.steps
 
 
 def test_a_newer_schema(probing, engine):  # noqa: F811

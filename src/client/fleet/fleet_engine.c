@@ -41,6 +41,7 @@
 #define ENGINE_TIMES_NEXT_S 5.0
 #define ENGINE_TIMES_RETRY_NS (5 * CLOCK_NS_PER_S)
 #define ENGINE_TIMES_FIRST_S 60.0 /* of steps, at first */
+#define ENGINE_TIMES_LEAST_S 0.1  /* no part of time is shorter, however many steps it has */
 #define ENGINE_TIMES_LATE_S 13.0  /* they are written every ten seconds */
 #define ENGINE_STACKS_KNOWN 8192
 #define ENGINE_STACKS_EACH 16 /* statements about stacks, each time */
@@ -147,6 +148,8 @@ struct fleet_engine {
     double ahead_s;  /* the server's clock is ahead of this host's */
     double hosts_at, times_at, states_at;
     uint64_t times_next_ns; /* not before that are steps asked for again, which could not be read */
+    char times_note[192];   /* why; "": they could */
+    double times_part;      /* of what is read together: less than 1 if ranks have many steps in a second */
     bool is_checked, has_clock, is_first;
     size_t n_ranks; /* of the newest reading */
 };
@@ -385,25 +388,48 @@ static int engine_read_stacks(struct fleet_engine *g, struct engine_batch *b, st
     return rc;
 }
 
-static int engine_read_times(struct fleet_engine *g, struct engine_batch *b, bool past, struct err *e) {
+/* Read the next part of the steps. 1: read, or none is due; 0: they are too many, and the next part is shorter; -1: it
+ * failed. */
+static int engine_read_times_part(struct fleet_engine *g, struct engine_batch *b, bool past, struct err *e) {
     /* each once, in parts that are not too large */
     double late = b->at - (past ? 0 : ENGINE_TIMES_LATE_S);
-    double each_s = fmax(1, ENGINE_TIMES_EACH / ((double)b->n_ranks + 1));
+    double most_s = fmax(1, ENGINE_TIMES_EACH / ((double)b->n_ranks + 1)), each_s = g->times_part * most_s;
     double from =
         fmax(g->times_at, late - (past ? fmin(each_s, ENGINE_TIMES_FIRST_S) : ENGINE_TIMES_FIRST_S));
     double to = fmin(late, from + each_s);
     if (late - from < (past ? 0 : ENGINE_TIMES_NEXT_S) || to <= from ||
         (!past && clock_mono_ns() < g->times_next_ns))
-        return 0;
+        return 1;
     /* Collectives are not read: relays write those that take long, and the last rank to arrive waits for nobody, so
      * that who comes late would not be known. */
-    int rc = engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e);
-    /* what could not be read is read later: in between the ranks are shown without */
-    if (rc == 0)
+    if (engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e) == 0) {
         g->times_at = to;
-    else
+        g->times_note[0] = '\0';
+        if (b->n_times < ENGINE_TIMES_MAX / 4)
+            g->times_part = fmin(1, 2 * g->times_part);
+        return 1;
+    }
+    bool too_many = b->n_times == ENGINE_TIMES_MAX && to - from > ENGINE_TIMES_LEAST_S;
+    b->n_times = 0;
+    if (too_many)
+        g->times_part = (to - from) / 2 / most_s;
+    return too_many ? 0 : -1;
+}
+
+/* Steps that cannot be read are read later: in between the ranks are shown without. */
+static void engine_read_times(struct fleet_engine *g, struct engine_batch *b, bool past) {
+    struct err e = {.code = ERR_OK};
+    int rc;
+    while ((rc = engine_read_times_part(g, b, past, &e)) == 0)
+        e.code = ERR_OK;
+    if (rc < 0) {
         g->times_next_ns = clock_mono_ns() + ENGINE_TIMES_RETRY_NS;
-    return rc;
+        snprintf(g->times_note, sizeof g->times_note, "the steps of its ranks cannot be read: %.140s",
+                 e.code == ERR_OK ? "the server's answer was cut off" : err_text(&e));
+    }
+    size_t n = strlen(b->note);
+    if (g->times_note[0])
+        snprintf(b->note + n, sizeof b->note - n, "%s%s", n ? "; " : "", g->times_note);
 }
 
 static int engine_compare_ranks(const void *a, const void *b) {
@@ -526,7 +552,8 @@ static int engine_read_all(struct fleet_engine *g, struct engine_batch *b, struc
     }
     if (g->reads_states)
         return engine_read_states(g, b, past, e);
-    return engine_read_times(g, b, past, e);
+    engine_read_times(g, b, past);
+    return 0;
 }
 
 /* ---- the thread ---- */
@@ -883,6 +910,7 @@ static struct fleet_source *engine_open(const char *target, const struct fleet_r
     g->behind_s = g->reads_states ? ENGINE_REPLAY_S : 0;
     g->base_s = (double)clock_mono_ns() / 1e9;
     g->states_at = g->times_at = -INFINITY;
+    g->times_part = 1;
     if (engine_address_parse(&g->address, target, e) == 0 &&
         engine_address_read_password(&g->address, e) == 0 && (g->http = engine_http_open(&g->address, e))) {
         int rc = work_start(&g->work, engine_run, g);
