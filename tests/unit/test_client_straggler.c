@@ -344,6 +344,49 @@ static void few_long_steps_are_not_judged(void **state) {
         }
 }
 
+/* Two ranks, and windows of five steps: by chance one is the last in three of them half of the time. */
+static struct job pair_of_long_steps(unsigned seed, double noise) {
+    srand(seed);
+    return (struct job){.ranks = 2,
+                        .hosts = 1,
+                        .buckets = 1,
+                        .steps = 60,
+                        .data = 0.01,
+                        .forward = 2,
+                        .backward = 0.02,
+                        .optimizer = 0.01,
+                        .noise = noise,
+                        .transfer = 2e-4,
+                        .jitter = 1e-4,
+                        .is_traced = true,
+                        .slow = {1, 1, 1}};
+}
+
+static void chance_names_nobody_of_two(void **state) {
+    (void)state;
+    for (unsigned seed = 0; seed < 100; seed++) {
+        struct job j = pair_of_long_steps(seed, 0.1);
+        run(&j, 0);
+        judge(2);
+        assert_int_equal(ranks[0].role, 0);
+        assert_false(ranks[0].is_named || ranks[1].is_named);
+        assert_true(n_verdicts == 0 || verdicts[0].code == STRAGGLER_IMBALANCE);
+    }
+}
+
+static void the_slow_one_of_two_is_named(void **state) {
+    (void)state;
+    for (unsigned seed = 0; seed < 100; seed++) {
+        struct job j = pair_of_long_steps(seed, 0.01);
+        j.slow_from = seed % 2;
+        j.slow_to = j.slow_from + 1;
+        j.slow[1] = 1.05;
+        run(&j, 0);
+        judge(2);
+        check_named(&j, STRAGGLER_FORWARD);
+    }
+}
+
 static void roles_are_compared_with_themselves(void **state) {
     (void)state;
     struct job train = any_job(7), other = any_job(8);
@@ -471,6 +514,8 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_known_is_not_said),
         cmocka_unit_test(clocks_are_corrected),
         cmocka_unit_test(few_long_steps_are_not_judged),
+        cmocka_unit_test(chance_names_nobody_of_two),
+        cmocka_unit_test(the_slow_one_of_two_is_named),
         cmocka_unit_test(roles_are_compared_with_themselves),
         cmocka_unit_test(steps_are_aligned),
         cmocka_unit_test(ranks_without_a_role),

@@ -21,6 +21,7 @@
 #define STRAGGLER_DEVIATIONS 5.0
 #define STRAGGLER_EXCESS 0.03 /* of a step */
 #define STRAGGLER_LAST 0.60   /* of the steps */
+#define STRAGGLER_CHANCE 3.0  /* standard deviations of how often chance makes a rank the last */
 #define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
 #define STRAGGLER_MOST 0.5    /* of the difference, of a part that is named */
 #define STRAGGLER_OVERLAP 0.1 /* of the steps, in which what follows begins before it ends */
@@ -368,6 +369,17 @@ static double straggler_last(const struct straggler_round *rounds, size_t n, con
     return n ? (double)found / (double)n : 0;
 }
 
+/* Whether the slow ranks came last no more often than chance makes them: of two ranks that are alike one is the last in
+ * three steps of five half of the time. */
+static bool straggler_is_chance(const struct straggler_role *role, const struct straggler_round *rounds,
+                                size_t n, const bool *slow) {
+    double part = 0;
+    for (uint32_t k = 0; k < role->n; k++)
+        part += slow[k] ? 1.0 / role->n : 0;
+    return straggler_last(rounds, n, slow, -1) <
+           part + STRAGGLER_CHANCE * sqrt(fmax(0, part * (1 - part)) / (double)n);
+}
+
 /* Whether all ranks of that host are slow, more than one, and the role has others. */
 static bool straggler_is_host(const struct straggler_role *role, const bool *slow, int32_t host) {
     uint32_t here = 0;
@@ -520,6 +532,7 @@ static bool straggler_judge(struct straggler_role *role, struct straggler_verdic
         if (role->members[k]->last > v->last)
             v->last = role->members[k]->last;
     }
+    any = any && !straggler_is_chance(role, all, v->steps, slow);
     v->code = any ? STRAGGLER_SLOW : STRAGGLER_IMBALANCE;
     if (any)
         straggler_name(role, slow, v);

@@ -9,7 +9,8 @@
  * In each of five windows of 50 to 100 steps, or 10 s (fewer steps, if all windows take 10 s), the slow
  * ranks are those whose median `own` is above the role's by more than 3 % of a step and 5 median
  * deviations, and of whom one came last in at least 60 % of the steps. Ranks that are slow in four windows
- * are named. Where ranks wait long, and nobody can be named, it is an imbalance. Pure.
+ * are named, if one of them came last more often in all windows than chance explains (three standard
+ * deviations). Where ranks wait long, and nobody can be named, it is an imbalance. Pure.
  */
 #ifndef CLIENT_FLEET_STRAGGLER_H
 #define CLIENT_FLEET_STRAGGLER_H
