@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "client/jobs/rank_set.h"
 
 #define RANKS 300
@@ -188,12 +189,41 @@ static void test_against_marks(void **state) {
     }
 }
 
+/* Two sets of half a million ranges each are joined in the time in which they are read. */
+static void test_many_ranges(void **state) {
+    (void)state;
+    struct rank_set even = {.n = 0}, odd = {.n = 0};
+    struct err e;
+    assert_int_equal(rank_set_parse(&even, "0-1048575/2", &e), 0);
+    assert_int_equal(rank_set_parse(&odd, "1-1048575/2", &e), 0);
+    uint64_t began = clock_process_cpu_ns();
+    assert_int_equal(rank_set_join(&even, &odd), 0);
+    assert_true(clock_process_cpu_ns() - began < 5 * CLOCK_NS_PER_S);
+    expect(&even, "0-1048575");
+    assert_int_equal(odd.n, 524288);
+    rank_set_fini(&even);
+    rank_set_fini(&odd);
+}
+
+/* What another host has sent has no ranks if it is not valid, or has more ranges than any host has. */
+static void test_texts_of_others(void **state) {
+    (void)state;
+    struct rank_set s = {.n = 0};
+    static const char *const refused[] = {NULL, "", "1-", "0-1048575/2", "0-32769/2"};
+    assert_int_equal(rank_set_join_text(&s, "4-6,9"), 0);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_int_equal(rank_set_join_text(&s, refused[i]), 0);
+    expect(&s, "4-6,9");
+    assert_int_equal(rank_set_join_text(&s, "0-32767/2"), 0);
+    assert_int_equal(rank_set_count(&s), 16384 + 2);
+    rank_set_fini(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_against_marks),
+        cmocka_unit_test(test_texts),       cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_bounds),      cmocka_unit_test(test_against_marks),
+        cmocka_unit_test(test_many_ranges), cmocka_unit_test(test_texts_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

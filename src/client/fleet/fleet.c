@@ -176,16 +176,6 @@ static void fleet_drop_doubles(struct fleet *f) {
     f->n_ranks = kept;
 }
 
-/* Read the sets of a node. A text that is not valid has no ranks. */
-static int fleet_join_text(struct rank_set *to, const char *text) {
-    struct rank_set part = {.n = 0};
-    int rc = 0;
-    if (text && rank_set_parse(&part, text, NULL) == 0)
-        rc = rank_set_join(to, &part);
-    rank_set_fini(&part);
-    return rc;
-}
-
 /* The sets, and the missing ranks as rows. 0, or -1 without memory. */
 static int fleet_put_sets(struct fleet *f) {
     int rc = 0;
@@ -193,8 +183,8 @@ static int fleet_put_sets(struct fleet *f) {
         rc |= rank_set_add(&f->present, f->ranks[i].rank, f->ranks[i].rank);
     for (size_t i = 0; i < f->n_nodes; i++) {
         const struct report_job *job = &f->nodes[i].job;
-        rc |= fleet_join_text(&f->missing, job->missing);
-        rc |= fleet_join_text(&f->elsewhere, job->elsewhere);
+        rc |= rank_set_join_text(&f->missing, job->missing);
+        rc |= rank_set_join_text(&f->elsewhere, job->elsewhere);
         if (f->world == 0 && job->world > 0 && job->world <= RANK_SET_LIMIT)
             f->world = (int32_t)job->world;
         if (!f->job[0] && job->name)

@@ -113,14 +113,6 @@ static int watch_there_read(void *arg, bool counters, const struct fleet_verdict
     return 0;
 }
 
-/* Ranks that a host was promised, and nobody has. */
-static int watch_there_add_missing(struct watch_there *w, const char *text) {
-    struct rank_set part = {.n = 0};
-    int rc = text && rank_set_parse(&part, text, NULL) == 0 ? rank_set_join(&w->missing, &part) : 0;
-    rank_set_fini(&part);
-    return rc;
-}
-
 /* Add ranks of host `i` that no other has so far, if their processes have ended (`gone`) or live. How many there are
  * then, or -1 without memory. */
 static ssize_t watch_there_add(struct watch_there *w, const struct fleet_states *s, size_t i, bool gone,
@@ -146,7 +138,8 @@ static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank
     struct fleet_states s;
     ssize_t rc;
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
-        if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
+        /* ranks that the host was promised, and nobody has */
+        if (s.job && rank_set_join_text(&w->missing, s.job->missing) != 0)
             return -1;
         if (s.job && !w->job[0]) {
             snprintf(w->job, sizeof w->job, "%s", s.job->name ? s.job->name : "");

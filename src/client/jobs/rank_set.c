@@ -31,6 +31,15 @@ static size_t rank_set_before(const struct rank_set *s, int32_t rank) {
     return low;
 }
 
+/* Add a range that begins no earlier than the last one; there is room for it. */
+static void rank_set_append(struct rank_set *s, const struct rank_range *r) {
+    struct rank_range *before = s->n ? &s->ranges[s->n - 1] : NULL;
+    if (before && r->first <= before->last + 1)
+        before->last = r->last > before->last ? r->last : before->last;
+    else
+        s->ranges[s->n++] = *r;
+}
+
 int rank_set_add(struct rank_set *s, int32_t first, int32_t last) {
     first = first < 0 ? 0 : first;
     last = last >= RANK_SET_LIMIT ? RANK_SET_LIMIT - 1 : last;
@@ -53,10 +62,26 @@ int rank_set_add(struct rank_set *s, int32_t first, int32_t last) {
 }
 
 int rank_set_join(struct rank_set *s, const struct rank_set *from) {
-    for (size_t i = 0; i < from->n; i++)
-        if (rank_set_add(s, from->ranges[i].first, from->ranges[i].last) != 0)
-            return -1;
+    struct rank_set all = {.n = 0};
+    if (!from->n)
+        return 0;
+    if (rank_set_reserve(&all, s->n + from->n) != 0)
+        return -1;
+    for (size_t i = 0, k = 0; i < s->n || k < from->n;) {
+        bool is_own = k == from->n || (i < s->n && s->ranges[i].first <= from->ranges[k].first);
+        rank_set_append(&all, is_own ? &s->ranges[i++] : &from->ranges[k++]);
+    }
+    rank_set_fini(s);
+    *s = all;
     return 0;
+}
+
+int rank_set_join_text(struct rank_set *s, const char *text) {
+    struct rank_set part = {.n = 0};
+    bool ok = text && rank_set_parse(&part, text, NULL) == 0 && part.n <= RANK_SET_TEXT_RANGES;
+    int rc = ok ? rank_set_join(s, &part) : 0;
+    rank_set_fini(&part);
+    return rc;
 }
 
 int rank_set_remove(struct rank_set *s, const struct rank_set *from) {
@@ -158,17 +183,12 @@ static int rank_set_compare(const void *a, const void *b) {
 
 /* Ranges in any order become a set. */
 static void rank_set_order(struct rank_set *s) {
-    size_t n = 0;
-    if (s->n)
-        qsort(s->ranges, s->n, sizeof *s->ranges, rank_set_compare);
-    for (size_t i = 0; i < s->n; i++) {
-        struct rank_range *before = n ? &s->ranges[n - 1] : NULL;
-        if (before && s->ranges[i].first <= before->last + 1)
-            before->last = s->ranges[i].last > before->last ? s->ranges[i].last : before->last;
-        else
-            s->ranges[n++] = s->ranges[i];
-    }
-    s->n = n;
+    size_t n = s->n;
+    if (n)
+        qsort(s->ranges, n, sizeof *s->ranges, rank_set_compare);
+    s->n = 0;
+    for (size_t i = 0; i < n; i++)
+        rank_set_append(s, &(struct rank_range){s->ranges[i].first, s->ranges[i].last});
 }
 
 static int rank_set_read(struct rank_set *s, const char *text, struct err *e) {

@@ -17,6 +17,7 @@
 
 #define RANK_SET_LIMIT ((int32_t)1 << 20)     /* ranks are below this */
 #define RANK_SET_TEXT_MAX ((size_t)64 * 1024) /* bytes of a text that is read */
+#define RANK_SET_TEXT_RANGES 16384 /* ranges of one that another host has sent: 0-1048575/2 are many */
 
 struct rank_range {
     int32_t first, last;
@@ -36,6 +37,10 @@ int rank_set_add(struct rank_set *s, int32_t first, int32_t last);
 /* Add the ranks of `from`, or remove them. 0, or -1 without memory. */
 int rank_set_join(struct rank_set *s, const struct rank_set *from);
 int rank_set_remove(struct rank_set *s, const struct rank_set *from);
+
+/* Add the ranks of a text that another host has sent, or NULL. One that is not valid, or has more ranges than
+ * RANK_SET_TEXT_RANGES, has none. 0, or -1 without memory. */
+int rank_set_join_text(struct rank_set *s, const char *text);
 
 bool rank_set_has(const struct rank_set *s, int32_t rank);
 int32_t rank_set_count(const struct rank_set *s);
