@@ -14,6 +14,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -793,6 +794,35 @@ static void test_many_hosts(void **state) {
     fleet_source_close(l);
 }
 
+/* Without a file descriptor no relay can be started at first: that is tried again. */
+static void test_starts_that_fail(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct rlimit files, few;
+    int first = dup(STDERR_FILENO), second = dup(STDERR_FILENO);
+    assert_true(first >= 0 && second > first && getrlimit(RLIMIT_NOFILE, &files) == 0);
+    close(first);
+    close(second);
+    few = files;
+    few.rlim_cur = (rlim_t)second + 1; /* there is room for an epoll and a timer */
+    struct fleet_reach r = reach_of("good-0,good-2");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    struct fleet_source *l = fleet_open("x", &r, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    struct strbuf silent;
+    strbuf_init(&silent, 0);
+    fleet_source_put_silent(l, &silent);
+    assert_non_null(strstr(strbuf_str(&silent), "cannot start a relay"));
+    strbuf_fini(&silent);
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && fleet_source_get(l)->n_ranks < 4)
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    assert_int_equal(fleet_source_get(l)->n_ranks, 4);
+    fleet_source_close(l);
+}
+
 /* One good host among all that can be wrong with the others: its ranks are there, and each of the others
  * has its reason. */
 static void test_bad_hosts(void **state) {
@@ -1244,6 +1274,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_half_a_round),
         cmocka_unit_test(test_many_hosts),
         cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_starts_that_fail),
         cmocka_unit_test(test_bad_hosts),
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_lost_job),

@@ -180,6 +180,8 @@ static int link_watch(const struct fleet_links *l, int fd) {
 }
 
 static int link_start(struct fleet_links *l, struct fleet_link *k, struct err *e) {
+    /* also if that fails: what was never started goes before what has failed */
+    k->started_ns = clock_mono_ns();
     if (relay_child_start(&k->child, k->words.n ? k->words.words : NULL, l->serve, e) != 0)
         return -1;
     pipe_reader_init(&k->in, false);
@@ -188,7 +190,6 @@ static int link_start(struct fleet_links *l, struct fleet_link *k, struct err *e
     k->request = LINK_NOTHING;
     k->found = k->round = 0;
     k->is_greeted = k->said->is_absent = false;
-    k->started_ns = clock_mono_ns();
     if (link_watch(l, k->child.out) != 0 || link_watch(l, k->child.errors) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot watch a relay");
     if (k->words.script)
