@@ -23,7 +23,7 @@ static void the_offset_is_found(void **state) {
         for (int i = 0; i < 1 + (int)seed % 20; i++) {
             double there = 0.0002 + 0.001 * uniform() + (rand() % 3 ? 0.2 * uniform() : 0);
             double back = 0.0002 + 0.001 * uniform() + (rand() % 3 ? 0 : 0.2 * uniform());
-            clock_offset_add(&c, now, now + there + truth, now + there + back, there + back);
+            assert_false(clock_offset_add(&c, now, now + there + truth, now + there + back, there + back));
             now += 10;
         }
         assert_true(clock_offset_get(&c, &ahead, &error));
@@ -58,10 +58,22 @@ static void a_clock_that_was_set_is_noticed(void **state) {
         struct clock_offset c = {.n = 0};
         double ahead, error, now = 1.7e9;
         for (int k = 0; k < 20; k++, now += 10)
-            clock_offset_add(&c, now, now + 0.0004 + 1, now + 0.001, 0.001);
-        clock_offset_add(&c, now, now + 0.002 + 1 + steps[i], now + 0.008, 0.008);
+            assert_false(clock_offset_add(&c, now, now + 0.0004 + 1, now + 0.001, 0.001));
+        assert_true(clock_offset_add(&c, now, now + 0.002 + 1 + steps[i], now + 0.008, 0.008));
         assert_true(clock_offset_get(&c, &ahead, &error));
         assert_true(fabs(ahead - (1 + steps[i]) * 1e3) <= error + 1e-3 && fabs(error - 4) < 1e-3);
+    }
+}
+
+/* A clock that runs apart from ours is followed, and was not set. */
+static void a_clock_that_runs_apart_is_followed(void **state) {
+    (void)state;
+    struct clock_offset c = {.n = 0};
+    double ahead, error, now = 1.7e9, truth = 1;
+    for (int k = 0; k < 200; k++, now += 10, truth += 10 * 50e-6) {
+        assert_false(clock_offset_add(&c, now, now + 0.0001 + truth, now + 0.0002, 0.0002));
+        assert_true(clock_offset_get(&c, &ahead, &error));
+        assert_true(fabs(ahead - truth * 1e3) < 1);
     }
 }
 
@@ -70,6 +82,7 @@ int main(void) {
         cmocka_unit_test(the_offset_is_found),
         cmocka_unit_test(what_cannot_be_is_passed_over),
         cmocka_unit_test(a_clock_that_was_set_is_noticed),
+        cmocka_unit_test(a_clock_that_runs_apart_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

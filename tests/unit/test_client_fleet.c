@@ -218,6 +218,7 @@ static enum {
     LEAVES, /* answers nothing after the first reading */
     DROPS, /* a rank: the second reading is without it, and from the third on the host does not count it either */
     BURIES, /* a rank that another host has, too: from the second reading on its process has ended here */
+    SETS,   /* its clock, after a few rounds; its ranks have had steps before */
     GREEDY, /* as STARTS; says that many ranks are missing, and claims that of another host */
 } mode;
 
@@ -332,6 +333,24 @@ static void answer_times(int out, uint32_t id) {
     say_rows(out, id, &REPORT_TABLE_TIME, rows, sizeof rows[0], 64);
 }
 
+#define STEPS 100
+
+static void answer_steps(int out, uint32_t id) {
+    static bool is_sent;
+    struct report_time rows[2 * STEPS];
+    double now = clock_epoch_s();
+    for (int i = 0; i < 2 * STEPS; i++) {
+        report_clear(&REPORT_TABLE_TIME, &rows[i]);
+        rows[i].rank = first_rank + i % 2;
+        rows[i].pid = 1000 + rows[i].rank;
+        rows[i].seq = rows[i].step = i / 2;
+        rows[i].at = now - 1 + 0.01 * (i / 2);
+        rows[i].ms = 10;
+    }
+    say_rows(out, id, &REPORT_TABLE_TIME, rows, sizeof rows[0], is_sent ? 0 : 2 * STEPS);
+    is_sent = true;
+}
+
 /* Readings for a verdict: of rank 0, and of ranks and processes that there cannot be. */
 static void answer_states(int out, uint32_t id) {
     static const int64_t of[][2] = {{0, 11}, {-1, 12}, {1LL << 30, 13}, {1, 0}, {1, 1LL << 40}};
@@ -437,10 +456,14 @@ static void answer(int out, const struct wire_message *m) {
                 answer_ranks(out, id, ask.args[0].number);
             }
         } else if (strcmp(ask.table, REPORT_CLOCK) == 0) {
-            const struct report_clock clock = {.at = clock_epoch_s()};
+            static int times;
+            const struct report_clock clock = {.at = clock_epoch_s() + (mode == SETS && times++ > 4 ? 5 : 0)};
             say_rows(out, id, &REPORT_TABLE_CLOCK, &clock, sizeof clock, 1);
         } else if (strcmp(ask.table, REPORT_TIMES) == 0) {
-            answer_times(out, id);
+            if (mode == SETS)
+                answer_steps(out, id);
+            else
+                answer_times(out, id);
         } else if (strcmp(ask.table, REPORT_STATES) == 0) {
             answer_states(out, id);
         } else if (strcmp(ask.table, REPORT_GROUPS) == 0) {
@@ -705,6 +728,7 @@ static const struct {
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
     {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES}, {"loses", LOSES},
     {"leaves", LEAVES}, {"greedy", GREEDY},  {"moved", BURIES},
+    {"leaves", LEAVES}, {"greedy", GREEDY},  {"sets", SETS},
 };
 
 static int run_relay(const char *host) {
@@ -791,6 +815,27 @@ static void test_many_hosts(void **state) {
     assert_string_equal(f->nodes[3].host, "good-6");
     assert_string_equal(f->nodes[3].state, "ok");
     assert_int_equal(f->stacks.n_classes, 1);
+    fleet_source_close(l);
+}
+
+/* Steps from before the clock of a host was set are forgotten: by its new offset they are of another time. */
+static void test_set_clock(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r = reach_of("sets-0,good-2");
+    struct fleet_source *l = fleet_open("x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    bool had_role = false, is_forgotten = false;
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && !is_forgotten) {
+        fleet_source_fill(l, 1, 1, NULL, NULL, &e);
+        const struct fleet_rank *rank = fleet_find(fleet_source_get(l), 0);
+        had_role |= rank && rank->role == 0;
+        is_forgotten = had_role && rank && rank->role < 0;
+    }
+    assert_true(had_role);
+    assert_true(is_forgotten);
     fleet_source_close(l);
 }
 
@@ -1274,6 +1319,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_half_a_round),
         cmocka_unit_test(test_many_hosts),
         cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_set_clock),
         cmocka_unit_test(test_starts_that_fail),
         cmocka_unit_test(test_bad_hosts),
         cmocka_unit_test(test_claims),

@@ -81,6 +81,10 @@ static int is_last_rank(int step) {
     (void)step;
     return RANKS - 1;
 }
+static int is_nobody(int step) {
+    (void)step;
+    return -1;
+}
 static int is_in_turn(int step) { return step % RANKS; }
 
 static void a_slow_rank_is_named(void **state) {
@@ -207,6 +211,37 @@ static void a_clock_is_set_back(void **state) {
     pace_free(p);
 }
 
+/* A host whose clock is set back by a little: by its new offset the steps before would accuse its rank. They are
+ * forgotten, and those that come are judged. */
+static void a_clock_is_set_by_a_little(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    work_s = 0.3;
+    met_s = 0.5;
+    double at = add_job(p, 1e9, is_nobody);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 0);
+    ahead_s = AHEAD_S - 0.06;
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    assert_string_equal(verdicts.items[0].brief, "STRAGGLER RANK 2");
+    pace_forget(p, 1);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 0);
+    assert_int_equal(fleet.ranks[0].role, 0);
+    assert_int_equal(fleet.ranks[2].role, -1);
+    first_row = STEPS;
+    at = add_job(p, at, is_nobody);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 0);
+    assert_int_equal(fleet.ranks[2].role, 0);
+    work_s = 0.010;
+    met_s = 0.0152;
+    first_row = 0;
+    ahead_s = AHEAD_S;
+    pace_free(p);
+}
+
 /* The history of a host's ranks comes before its first round is complete, and once: meanwhile the fleet is made
  * without them. */
 static void a_history_waits_for_its_rank(void **state) {
@@ -274,7 +309,7 @@ int main(void) {
         cmocka_unit_test(a_slow_rank_is_named),      cmocka_unit_test(rows_are_taken_once),
         cmocka_unit_test(an_imbalance_has_no_ranks), cmocka_unit_test(others_without_work),
         cmocka_unit_test(a_clock_is_set_back),       cmocka_unit_test(a_history_waits_for_its_rank),
-        cmocka_unit_test(ranks_that_are_made_up),
+        cmocka_unit_test(ranks_that_are_made_up),    cmocka_unit_test(a_clock_is_set_by_a_little),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     fleet_verdicts_fini(&verdicts);

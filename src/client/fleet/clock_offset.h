@@ -16,14 +16,16 @@
 /* All zero: nothing is known. */
 struct clock_offset {
     struct clock_offset_answer {
-        double ahead_s, took_s;
+        double ahead_s, took_s, sent;
     } answers[CLOCK_OFFSET_KEPT];
     size_t n; /* that there ever were */
 };
 
-/* Take an answer; one that the ones before contradict replaces them, since the clock was set. All in seconds: when it was sent and received, by the clock of this host, what the
- * other clock showed in between, and how long it took. What cannot be is passed over. */
-void clock_offset_add(struct clock_offset *c, double sent, double theirs, double received, double took_s);
+/* Take an answer; one that the ones before contradict replaces them, since the clock was set, or runs apart. All in
+ * seconds: when it was sent and received, by the clock of this host, what the other clock showed in between, and how
+ * long it took. What cannot be is passed over. True: the clock was set since the last answer, so that times from before
+ * that are of another clock. */
+bool clock_offset_add(struct clock_offset *c, double sent, double theirs, double received, double took_s);
 
 /* The offset and its error in ms. False: unknown, both are NAN. */
 bool clock_offset_get(const struct clock_offset *c, double *ahead_ms, double *error_ms);

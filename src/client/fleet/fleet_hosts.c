@@ -166,6 +166,8 @@ bool fleet_hosts_add_time(struct fleet_hosts *hs, size_t i, const struct report_
     return pace_add(hs->pace, (uint32_t)i, row);
 }
 
+void fleet_hosts_forget_times(struct fleet_hosts *hs, size_t i) { pace_forget(hs->pace, (uint32_t)i); }
+
 /* ---- whose a rank is ---- */
 
 /* A rank as a host has it. */

@@ -67,6 +67,9 @@ int fleet_hosts_put_stack(struct fleet_hosts *hs, uint32_t stacks, int64_t id,
 /* Take a step or a collective of host `i`; see pace_add. */
 bool fleet_hosts_add_time(struct fleet_hosts *hs, size_t i, const struct report_time *row);
 
+/* Forget those of host `i`; see pace_forget. */
+void fleet_hosts_forget_times(struct fleet_hosts *hs, size_t i);
+
 /* Make the fleet of what is known now; `round`: all hosts have reported. What the last one was made of
  * is no longer in use. Without memory it is empty. */
 void fleet_hosts_build(struct fleet_hosts *hs, bool round);

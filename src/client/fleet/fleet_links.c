@@ -519,7 +519,8 @@ static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, 
     return false;
 }
 
-static bool link_take_clock(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+static bool link_take_clock(struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
+                            struct err *e) {
     struct report_reader reader;
     struct report_clock row;
     struct arena texts;
@@ -533,8 +534,9 @@ static bool link_take_clock(struct fleet_link *k, const struct wire_message *m, 
         return false;
     }
     k->said->rtt_ms = (double)(now - k->sent_ns) / (double)CLOCK_NS_PER_MS;
-    clock_offset_add(&k->clock, k->asked_at, row.at, k->asked_at + k->said->rtt_ms / 1e3,
-                     k->said->rtt_ms / 1e3);
+    if (clock_offset_add(&k->clock, k->asked_at, row.at, k->asked_at + k->said->rtt_ms / 1e3,
+                         k->said->rtt_ms / 1e3))
+        fleet_hosts_forget_times(&l->source.hosts, link_number(l, k));
     k->clock_ns = now;
     return true;
 }
@@ -765,7 +767,7 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     else if (done == LINK_TIMES)
         ok = why || link_take_times(l, k, m, e);
     else if (done == LINK_CLOCK)
-        ok = why || link_take_clock(k, m, e);
+        ok = why || link_take_clock(l, k, m, e);
     else if (done == LINK_WORK)
         ok = link_take_work(l, k, m, e);
     else if (done == LINK_GROUPS)

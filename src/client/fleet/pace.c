@@ -237,6 +237,18 @@ bool pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
     return false;
 }
 
+void pace_forget(struct pace *p, uint32_t node) {
+    for (size_t i = 0; i < p->n; i++) {
+        struct pace_rank *r = &p->ranks[i];
+        if (r->node != node)
+            continue;
+        r->n_steps = r->n_meetings = 0;
+        /* what was judged with it may have been by the wrong clock */
+        p->n_verdicts = r->is_judged ? 0 : p->n_verdicts;
+        r->is_judged = false;
+    }
+}
+
 /* ---- judging ---- */
 
 /* It is in the fleet; or it may be in the next one: the history of a host's ranks comes before its first round is

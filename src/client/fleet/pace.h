@@ -25,6 +25,9 @@ void pace_free(struct pace *p);
  * set back, and by how much it is ahead is no longer known. */
 bool pace_add(struct pace *p, uint32_t node, const struct report_time *row);
 
+/* Forget the steps and collectives of a host whose clock was set: they are of another clock than those that come. */
+void pace_forget(struct pace *p, uint32_t node);
+
 /* Put what is known into a fleet that was just made, and judge before if that is due. */
 void pace_put(struct pace *p, struct fleet *f);
 
