@@ -845,7 +845,8 @@ static void test_starts_that_fail(void **state) {
     struct err e = {0};
     struct rlimit files, few;
     int first = dup(STDERR_FILENO), second = dup(STDERR_FILENO);
-    assert_true(first >= 0 && second > first && getrlimit(RLIMIT_NOFILE, &files) == 0);
+    assert_true(first >= 0 && second > first);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
     close(first);
     close(second);
     few = files;

@@ -144,7 +144,7 @@ static pid_t job_find_launcher(const struct job_search *s, size_t from, size_t t
     }
     size_t at = job_index(s, launcher);
     bool is_seen = at != JOB_NOBODY && s->role[at] == JOB_LAUNCHER;
-    /* srun and mpirun are no Python processes, and nobody else sets their variables */
+    /* srun and mpirun are not written in Python, and nobody else sets their variables */
     bool is_by_hand = strcmp(source, "torchrun") == 0 || strcmp(source, "python") == 0;
     return is_seen || !is_by_hand ? launcher : 0;
 }
