@@ -727,8 +727,8 @@ static const struct {
     {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
     {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES}, {"loses", LOSES},
-    {"leaves", LEAVES}, {"greedy", GREEDY},  {"moved", BURIES},
-    {"leaves", LEAVES}, {"greedy", GREEDY},  {"sets", SETS},
+    {"leaves", LEAVES}, {"greedy", GREEDY},  {"moved", BURIES},  {"leaves", LEAVES}, {"greedy", GREEDY},
+    {"sets", SETS},
 };
 
 static int run_relay(const char *host) {

@@ -38,7 +38,7 @@ static void watch_there_add_group(struct rank_reading *r, const struct report_gr
 
 /* Whether its host has answered, and does not have the rank any longer: neither a reading of it, which is
  * looked for before, nor the rank among those that are there. */
-static bool watch_there_has_ended(const struct watch_there *w, uint32_t host, int32_t rank) {
+static bool watch_there_is_gone(const struct watch_there *w, uint32_t host, int32_t rank) {
     struct fleet_states s;
     struct rank_set here = {.n = 0};
     bool has_answered = host != UINT32_MAX && fleet_source_states(w->source, host, &s) && s.n > 0 && s.job &&
@@ -74,7 +74,7 @@ static void watch_there_take(const struct watch_there *w, const struct fleet_ver
     for (size_t i = 0; i < n; i++) {
         struct rank_state *state = &readings[i].state;
         bool is_read = state->at_s > 0 || state->gone;
-        state->gone = is_read ? state->gone : watch_there_has_ended(w, w->owners[i], ranks[i].rank);
+        state->gone = is_read ? state->gone : watch_there_is_gone(w, w->owners[i], ranks[i].rank);
     }
 }
 
