@@ -114,9 +114,10 @@ static size_t cgroup_find_leaf(const char *groups, const char *mounts, const cha
         const char *below = within && strcmp(own + root, "/") != 0 ? own + root : "";
         if (snprintf(leaf, CGROUP_PATH, "%s%s", m.point, below) >= CGROUP_PATH)
             continue;
+        bool exists = access(leaf, X_OK) == 0;
         if (seen)
-            *seen = within && access(leaf, X_OK) == 0;
-        if (access(leaf, X_OK) != 0)
+            *seen = within && exists;
+        if (!exists)
             snprintf(leaf, CGROUP_PATH, "%s", m.point);
         return strlen(m.point);
     }
@@ -176,17 +177,25 @@ static void cgroup_find_cpu(struct cgroup *g, const char *leaf, size_t least) {
     }
 }
 
+/* Read the groups of the process in the folder `proc`, and the mounts of the one in `self`. The caller frees both, also
+ * after a failure. 0, or -1. */
+static int cgroup_read_lists(const char *proc, const char *self, struct strbuf *groups,
+                             struct strbuf *mounts) {
+    char path[CGROUP_PATH];
+    strbuf_init(groups, (size_t)64 * 1024);
+    strbuf_init(mounts, (size_t)1024 * 1024);
+    snprintf(path, sizeof path, "%s/cgroup", proc);
+    int rc = strbuf_read_file(groups, path);
+    snprintf(path, sizeof path, "%s/mountinfo", self);
+    return rc == 0 && strbuf_read_file(mounts, path) == 0 ? 0 : -1;
+}
+
 void cgroup_find(struct cgroup *g, const char *proc) {
-    char path[CGROUP_PATH], leaf[CGROUP_PATH];
+    char leaf[CGROUP_PATH];
     struct strbuf groups, mounts;
     cgroup_close(g);
     *g = (struct cgroup){.keep = g->keep};
-    strbuf_init(&groups, (size_t)64 * 1024);
-    strbuf_init(&mounts, (size_t)1024 * 1024);
-    snprintf(path, sizeof path, "%s/cgroup", proc);
-    int rc = strbuf_read_file(&groups, path);
-    snprintf(path, sizeof path, "%s/mountinfo", proc);
-    if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
+    if (cgroup_read_lists(proc, proc, &groups, &mounts) == 0) {
         const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
         size_t least = cgroup_find_leaf(own, where, "memory", leaf, NULL);
         /* Where both versions are in use, version 2 has no controllers. */
@@ -203,15 +212,10 @@ void cgroup_find(struct cgroup *g, const char *proc) {
 }
 
 int cgroup_find_memory_of(const char *proc, const char *self, char *buf, size_t cap) {
-    char path[CGROUP_PATH], leaf[CGROUP_PATH] = "";
+    char leaf[CGROUP_PATH] = "";
     struct strbuf groups, mounts;
     bool seen = false;
-    strbuf_init(&groups, (size_t)64 * 1024);
-    strbuf_init(&mounts, (size_t)1024 * 1024);
-    snprintf(path, sizeof path, "%s/cgroup", proc);
-    int rc = strbuf_read_file(&groups, path);
-    snprintf(path, sizeof path, "%s/mountinfo", self);
-    if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
+    if (cgroup_read_lists(proc, self, &groups, &mounts) == 0) {
         const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
         if (cgroup_find_leaf(own, where, "memory", leaf, &seen) == 0)
             cgroup_find_leaf(own, where, NULL, leaf, &seen);

@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, wait_until
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
-from ranks import SCRIPT, Job, is_right, make_memory_group, planted  # noqa: E402
+from ranks import SCRIPT, Job, is_right, planted  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -197,10 +197,8 @@ def test_watch(job, probing, ptrace):
 @pytest.mark.parametrize("where", [[], ["--hosts", "here", "--via", "env RELAY_OF={host} {relay}"]], ids=["here", "hosts"])
 def test_memory(where, job, probing, ptrace):
     """A rank that its control group has no memory for: who watches the job says why it has ended."""
-    group = make_memory_group()
-    if not group:
+    if "memory" not in planted(watched=True):
         pytest.skip("needs cgroups: none can be made here")
-    os.rmdir(group)
     one = job("memory")
     relay = ["--relay", f"{probing.path} relay --stdio"] if where else []
     with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json", *where, *relay], stdout=subprocess.PIPE, text=True) as watcher:

@@ -50,7 +50,8 @@ struct worker_job *worker_rows_new(const struct worker_rows_request *request, ui
 /* A count of its progress; at any time. It does not change while the job waits for the GIL. */
 uint64_t worker_rows_progress(const struct worker_job *job);
 
-/* Stop early: the rows collected so far are returned, and `more` is set. At any time. */
+/* Stop early: the rows collected so far are returned, and `more` is set, unless the unit has read all (args['whole']).
+ * At any time. */
 void worker_rows_stop(struct worker_job *job);
 
 /* The result after it has ended; points into the job. */

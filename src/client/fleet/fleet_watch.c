@@ -168,7 +168,8 @@ static void fleet_watch_count_killed(struct fleet_watched *one, pid_t pid, doubl
     if (one->counted_s > 0 && now_s - one->counted_s < FLEET_WATCH_KILLED_S)
         return;
     snprintf(proc, sizeof proc, "/proc/%d", (int)pid);
-    if (!one->memory_group[0] &&
+    /* searched for once: a list of mounts may be long */
+    if (one->counted_s == 0 &&
         cgroup_find_memory_of(proc, "/proc/self", one->memory_group, sizeof one->memory_group) != 0)
         one->memory_group[0] = '\0';
     int64_t killed = one->memory_group[0] ? cgroup_read_memory_kills(one->memory_group) : MODEL_UNKNOWN;

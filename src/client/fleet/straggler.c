@@ -369,8 +369,8 @@ static double straggler_last(const struct straggler_round *rounds, size_t n, con
     return n ? (double)found / (double)n : 0;
 }
 
-/* Whether the slow ranks came last no more often than chance makes them: of two ranks that are alike one is the last in
- * three steps of five half of the time. */
+/* Whether chance explains how often the slow ranks came last: of two ranks that are alike, one is the last in three
+ * steps of five half of the time. */
 static bool straggler_is_chance(const struct straggler_role *role, const struct straggler_round *rounds,
                                 size_t n, const bool *slow) {
     double part = 0;

@@ -136,11 +136,11 @@ def gpu_blocks_sum(segments, sums, seen, args):
         device = device if type(device) is int and 0 <= device < gpu_memory_MOST else None
         segment = None
         while type(blocks) is list and blocks:
+            yield None
             for block in blocks[-gpu_blocks_PIECE:] if 'stop' not in args else ():
                 gpu_blocks_add(sums, seen, device, block)
             block = None
             del blocks[-gpu_blocks_PIECE:]
-            yield None
 
 
 def gpu_blocks_rank(sums, largest):
@@ -178,6 +178,7 @@ def gpu_blocks_each(args):
             yield segments
         return
     yield from gpu_blocks_sum(segments, sums, seen, args)
+    # From here on what was read is only sent: who is stopped then leaves nothing out.
     if 'stop' not in args:
         args['whole'] = True
     if sums and not seen:
