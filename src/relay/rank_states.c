@@ -49,7 +49,15 @@ void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg) {
     }
 }
 
-bool rank_states_is_suspect(const struct fleet_watch *w) { return w && fleet_watch_is_suspect(w); }
+bool rank_states_is_suspect(const struct fleet_watch *w) {
+    size_t n = 0;
+    const struct fleet_verdict_rank *ranks = w ? fleet_watch_ranks(w, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        if (ranks[i].pid > 0 && !(ranks[i].now && ranks[i].now->state.gone) &&
+            fleet_verdict_is_suspect(&ranks[i]))
+            return true;
+    return false;
+}
 
 bool rank_states_has_gone(const struct fleet_watch *w) { return w && fleet_watch_gone(w) > 0; }
 

@@ -24,7 +24,8 @@ void rank_states_groups(const struct fleet_watch *w, size_t from, rank_states_fn
 /* A struct report_ras for each rank of which NCCL's RAS service knows something by now; after a reading. */
 void rank_states_ras(struct fleet_watch *w, rank_states_fn add, void *arg);
 
-/* May a rank be stuck, by the last reading (fleet_watch_is_suspect)? */
+/* May a rank be stuck, by the last reading (fleet_verdict_is_suspect)? One that has ended is not: whoever waits for it
+ * is. */
 bool rank_states_is_suspect(const struct fleet_watch *w);
 
 /* Has one ended that is watched? */

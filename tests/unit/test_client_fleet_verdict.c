@@ -393,6 +393,38 @@ static void test_same_line(void **state) {
     assert_string_equal(judge(NULL), "HUNG bad 5-6 WAIT 31");
 }
 
+/* The job's own line is that of a library's trainer in every rank, wherever it stands, or there is none. */
+static void test_same_trainer(void **state) {
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        begin(-1);
+        for (int r = 0; r < RANKS; r++) {
+            stand(r, own ? "main" : "", own ? 12 : 0, "");
+            place(&now[r].state.leaf, "item", "/usr/lib/trainer.py", 7);
+            groups_now[r][0].since_s = 30;
+        }
+        no_counters(3);
+        now[3].answer = RANK_SILENT;
+        assert_string_equal(judge(NULL), own ? "ALL ALIKE note - NETWORK 12" : "ALL ALIKE note - NETWORK 0");
+        place(&now[3].state.leaf, "encode", "/usr/lib/tokenizers.py", 5);
+        assert_string_equal(judge(NULL), own ? "HUNG bad 3 WAIT 12" : "HUNG bad 3 WAIT 0");
+        place(&now[3].state.leaf, "item", "/usr/lib/trainer.py", 7);
+        now[3].state.has_gil = true;
+        assert_string_equal(judge(NULL), own ? "HUNG bad 3 GIL 12" : "HUNG bad 3 GIL 0");
+    }
+}
+
+/* One without counters waits, but in something else: it is not known that nobody is behind. */
+static void test_waits_elsewhere(void **state) {
+    (void)state;
+    begin(-1);
+    no_counters(3);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    stand(3, "evaluate", 217, "all_reduce");
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    assert_non_null(strstr(text, "perhaps for rank 3, whose counters are not known"));
+}
+
 static void test_operations(void **state) {
     (void)state;
     begin(-1);
@@ -1003,7 +1035,8 @@ int main(void) {
         cmocka_unit_test(test_not_long_enough), cmocka_unit_test(test_works),
         cmocka_unit_test(test_facts),           cmocka_unit_test(test_gil),
         cmocka_unit_test(test_silent),          cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_same_line),       cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_same_line),       cmocka_unit_test(test_same_trainer),
+        cmocka_unit_test(test_waits_elsewhere), cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_stuck_together),  cmocka_unit_test(test_p2p_numbers),
         cmocka_unit_test(test_half_known),      cmocka_unit_test(test_backends),
         cmocka_unit_test(test_denied),          cmocka_unit_test(test_circle),

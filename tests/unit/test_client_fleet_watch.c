@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "client/fleet/fleet_watch.h"
+#include "relay/rank_states.h"
 
 #define RANKS 4
 #define CUT 1          /* the rank whose host is cut off, and for which the others wait */
@@ -24,6 +25,8 @@ static bool has_process; /* of the last rank: this host was promised it */
 static bool is_nameless; /* agents do not say which operation is open */
 static int other_op;     /* the rank that has entered another one, and one more; 0 none */
 static bool is_untold;   /* the kernel does not say when it ran last */
+static bool is_working;  /* all run */
+static int64_t done;     /* collectives that are completed */
 
 static void put_place(struct rank_place *p, const char *func, int32_t line) {
     snprintf(p->func, sizeof p->func, "%s", func);
@@ -35,7 +38,6 @@ static void put_place(struct rank_place *p, const char *func, int32_t line) {
 static int read_ranks(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
                       struct rank_reading *readings, size_t n, struct fleet_watch_time *time, struct err *e) {
     (void)arg;
-    (void)counters;
     (void)e;
     time->at_s = now_s;
     for (size_t i = 0; i < n; i++) {
@@ -44,14 +46,16 @@ static int read_ranks(void *arg, bool counters, const struct fleet_verdict_rank 
             continue;
         bool is_behind = ranks[i].rank == CUT;
         s->at_s = now_s;
-        s->state = 'S';
-        s->still_s = is_untold ? NAN : now_s - BEGAN + 20;
-        s->cpu_ns = s->thread_ns = 1000 * 1000 * 1000;
+        s->state = is_working ? 'R' : 'S';
+        s->still_s = is_working ? 0 : is_untold ? NAN : now_s - BEGAN + 20;
+        s->cpu_ns = s->thread_ns = (uint64_t)done * 1000 * 1000 * 1000;
         s->has_stack = true;
-        s->stack = is_behind ? 7 : 8;
+        s->stack = is_working ? (uint64_t)now_s : is_behind ? 7 : 8;
         put_place(&s->own, is_behind ? "next_batch" : "train", is_behind ? 31 : 91);
         s->at = s->leaf = s->own;
         snprintf(s->collective, sizeof s->collective, "%s", is_behind ? "" : "all_reduce");
+        if (!counters)
+            continue;
         readings[i].answer = RANK_ANSWERED;
         readings[i].asked_s = now_s;
         readings[i].groups = calloc(1, sizeof *readings[i].groups);
@@ -66,8 +70,8 @@ static int read_ranks(void *arg, bool counters, const struct fleet_verdict_rank 
                                                  : "all_reduce");
         g->size = RANKS;
         g->bytes = 4;
-        g->enqueued = is_behind ? 100 : 101;
-        g->completed = 100;
+        g->enqueued = is_behind ? done : done + 1;
+        g->completed = done;
         g->since_s = NAN;
     }
     return 0;
@@ -75,6 +79,7 @@ static int read_ranks(void *arg, bool counters, const struct fleet_verdict_rank 
 
 static struct fleet_watch *watch_ranks(void) {
     struct fleet_verdict_rank list[RANKS];
+    done = 100;
     for (int32_t i = 0; i < RANKS; i++)
         list[i] = (struct fleet_verdict_rank){
             .rank = i, .pid = i < RANKS - 1 || has_process ? 100 + i : 0, .uptime_s = 1000};
@@ -105,6 +110,13 @@ static const char *judge(struct fleet_watch *w, double at_s) {
         say(text, sizeof text, &v.items[i]);
     fleet_verdicts_fini(&v);
     return text;
+}
+
+/* Read without counters. */
+static void look(struct fleet_watch *w, double at_s) {
+    struct err e = {0};
+    now_s = at_s;
+    assert_int_equal(fleet_watch_read(w, false, &e), 0);
 }
 
 static void expect(const char *text, const char *part, bool is_there) {
@@ -227,11 +239,71 @@ static void an_operation_is_kept(void **state) {
     fleet_watch_free(w);
 }
 
+/* A job that goes on is not asked for its counters: that it waited all the while is not known. */
+static void a_time_without_counters_is_no_wait(void **state) {
+    (void)state;
+    is_cut = false;
+    has_process = is_untold = true;
+    struct fleet_watch *w = watch_ranks();
+    look(w, BEGAN);
+    judge(w, BEGAN + 30);
+    for (int i = 1; i < 20; i++)
+        look(w, BEGAN + 30 * i);
+    done = 150;
+    judge(w, BEGAN + 600);
+    done = 151;
+    judge(w, BEGAN + 601);
+    judge(w, BEGAN + 604);
+    expect(judge(w, BEGAN + 612), "HUNG RANK 1", true);
+    is_untold = false;
+    fleet_watch_free(w);
+}
+
+/* It is known where the counters are equal at both ends, and one that has ended by itself is waited for longer. */
+static void a_wait_that_has_ended_is_known(void **state) {
+    (void)state;
+    is_cut = false;
+    has_process = is_untold = true;
+    struct fleet_watch *w = watch_ranks();
+    judge(w, BEGAN);
+    look(w, BEGAN + 10);
+    judge(w, BEGAN + 20);
+    look(w, BEGAN + 21);
+    done = 101;
+    judge(w, BEGAN + 22);
+    judge(w, BEGAN + 25);
+    expect(judge(w, BEGAN + 60), "HUNG", false);
+    expect(judge(w, BEGAN + 22 + 61), "HUNG RANK 1", true);
+    is_untold = false;
+    fleet_watch_free(w);
+}
+
+/* One that has ended is for ever: by itself it is no reason to read those that go on. */
+static void who_has_ended_is_not_suspect(void **state) {
+    (void)state;
+    is_cut = has_process = false;
+    is_working = true;
+    struct fleet_watch *w = watch_ranks();
+    judge(w, BEGAN);
+    judge(w, BEGAN + 3);
+    assert_true(fleet_watch_is_suspect(w) && !rank_states_is_suspect(w));
+    is_working = false;
+    judge(w, BEGAN + 6);
+    judge(w, BEGAN + 9);
+    assert_true(rank_states_is_suspect(w));
+    fleet_watch_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_news_nothing_is_known), cmocka_unit_test(news_after_none),
-        cmocka_unit_test(it_is_watched_again),           cmocka_unit_test(a_missing_rank_stays_dead),
+        cmocka_unit_test(without_news_nothing_is_known),
+        cmocka_unit_test(news_after_none),
+        cmocka_unit_test(it_is_watched_again),
+        cmocka_unit_test(a_missing_rank_stays_dead),
         cmocka_unit_test(an_operation_is_kept),
+        cmocka_unit_test(a_time_without_counters_is_no_wait),
+        cmocka_unit_test(a_wait_that_has_ended_is_known),
+        cmocka_unit_test(who_has_ended_is_not_suspect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

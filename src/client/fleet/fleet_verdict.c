@@ -378,10 +378,17 @@ static bool fleet_is_place(const struct rank_place *a, const struct rank_place *
     return a->line == b->line && strcmp(a->func, b->func) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-/* Where most of those stand that have a collective open: with NCCL that is where they need its result, outside of
- * torch.distributed. NULL: nowhere. */
-static const struct rank_place *fleet_find_line(const struct fleet_work *w) {
-    const struct rank_place *most = NULL;
+/* On the same line of the job, and at the same place within that: one line of the job may be all that a trainer of a
+ * library leaves to see. */
+static bool fleet_stands_alike(const struct rank_state *a, const struct rank_state *b) {
+    return a->has_stack && b->has_stack && fleet_is_place(&a->own, &b->own) &&
+           fleet_is_place(&a->leaf, &b->leaf);
+}
+
+/* One of those that stand where most stand that have a collective open: with NCCL that is where they need its result,
+ * outside of torch.distributed. NULL: most stand nowhere. */
+static const struct rank_state *fleet_find_stand(const struct fleet_work *w) {
+    const struct rank_state *most = NULL;
     size_t votes = 0, count = 0, n = 0;
     /* as in hang_find_mismatch */
     for (int pass = 0; pass < 2; pass++)
@@ -391,11 +398,11 @@ static const struct rank_place *fleet_find_line(const struct fleet_work *w) {
                 const struct rank_state *s = fleet_state(&w->c->ranks[w->index[member->rank]]);
                 if (!hang_is_open(member) || !s || !s->has_stack)
                     continue;
-                bool is_same = most && fleet_is_place(most, &s->own);
+                bool is_same = most && fleet_stands_alike(most, s);
                 n += (size_t)pass;
                 count += pass && is_same;
                 if (!pass && votes == 0)
-                    most = &s->own;
+                    most = s;
                 if (!pass)
                     votes = votes == 0 || is_same ? votes + 1 : votes - 1;
             }
@@ -403,7 +410,7 @@ static const struct rank_place *fleet_find_line(const struct fleet_work *w) {
 }
 
 static void fleet_set_answers(struct fleet_work *w) {
-    const struct rank_place *line = fleet_find_line(w);
+    const struct rank_state *stand = fleet_find_stand(w);
     int64_t collectives = 0;
     double uptime_s = INFINITY;
     for (size_t i = 0; i < w->c->n; i++) {
@@ -413,8 +420,8 @@ static void fleet_set_answers(struct fleet_work *w) {
         /* one that gives no counters and waits, as its stack shows, or stands where those do that wait, is
          * nobody's cause */
         const struct rank_state *s = fleet_state(r);
-        bool waits = w->waits[i] || (line && s && s->has_stack && !fleet_is_stopped(s) && !s->needs_gil &&
-                                     fleet_is_place(line, &s->own));
+        bool waits = w->waits[i] || (stand && s && !fleet_is_stopped(s) && !s->needs_gil && !s->has_gil &&
+                                     fleet_stands_alike(stand, s));
         w->answers[r->rank] = fleet_is_gone(r)                   ? HANG_GONE
                               : answers || waits || w->by_stacks ? HANG_ANSWERS
                                                                  : HANG_SILENT;
@@ -704,12 +711,41 @@ static bool fleet_is_part(const struct fleet_work *w, size_t g) {
     return u->out->size > 0 && u->n < (size_t)u->out->size;
 }
 
-/* A member of which nothing is known: it may be behind. `waits`: also one that waits itself, as its stack shows. -1:
- * there is none. */
-static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g, bool waits) {
+static const struct fleet_verdict_rank *fleet_rank_of(const struct fleet_work *w, int32_t rank) {
+    return &w->c->ranks[w->index[rank]];
+}
+
+/* Whether a rank stands where one does that has something open in the group. */
+static bool fleet_stands_in(const struct fleet_work *w, size_t g, int32_t rank) {
+    const struct rank_state *s = fleet_state(fleet_rank_of(w, rank));
+    for (size_t m = 0; s && m < w->groups[g].n; m++) {
+        const struct hang_member *member = &w->groups[g].members[m];
+        const struct rank_state *other =
+            hang_is_open(member) ? fleet_state(fleet_rank_of(w, member->rank)) : NULL;
+        if (other && fleet_stands_alike(other, s))
+            return true;
+    }
+    return false;
+}
+
+/* A member of which nothing is known, and that does not wait itself, as its stack shows: it may be behind. -1: there is
+ * none. */
+static int32_t fleet_find_unknown(const struct fleet_work *w, size_t g) {
     for (size_t m = 0; m < w->groups[g].n; m++) {
         int32_t rank = w->groups[g].members[m].rank;
-        if (!w->groups[g].members[m].known && (waits || !w->waits[w->index[rank]]))
+        if (!w->groups[g].members[m].known && !w->waits[w->index[rank]])
+            return rank;
+    }
+    return -1;
+}
+
+/* The same where nobody is behind: one that waits, but not where the others do, may wait in something else; and where
+ * a rank is accused, any may be waiting for it. */
+static int32_t fleet_find_unlike(const struct fleet_work *w, size_t g) {
+    for (size_t m = 0; m < w->groups[g].n; m++) {
+        int32_t rank = w->groups[g].members[m].rank;
+        if (!w->groups[g].members[m].known &&
+            (w->hang.n_culprits > 0 || !w->waits[w->index[rank]] || !fleet_stands_in(w, g, rank)))
             return rank;
     }
     return -1;
@@ -758,7 +794,7 @@ static const char *fleet_waits_beyond(const struct fleet_work *w, const struct f
         size_t g = fleet_find_group(w, row);
         if (g == SIZE_MAX || w->hang_groups[g].p2p || w->hang.groups[g].behind)
             continue;
-        if (fleet_is_part(w, g) || fleet_find_unknown(w, g, false) >= 0)
+        if (fleet_is_part(w, g) || fleet_find_unknown(w, g) >= 0)
             return w->c->elsewhere ? "in another group, perhaps for a rank of another host,"
                                    : "in another group, perhaps for a rank whose counters are not known,";
     }
@@ -820,10 +856,6 @@ static struct fleet_verdict *fleet_add_verdict(struct fleet_work *w) {
     struct fleet_verdict *v = &w->out->items[w->out->n++];
     *v = (struct fleet_verdict){.since_s = NAN, .settled = true, .by_stacks = w->by_stacks};
     return v;
-}
-
-static const struct fleet_verdict_rank *fleet_rank_of(const struct fleet_work *w, int32_t rank) {
-    return &w->c->ranks[w->index[rank]];
 }
 
 /* Ranks that wait in the group for those that are behind. */
@@ -1382,8 +1414,7 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
     const struct hang_group_state *state = &w->hang.groups[g];
     const struct rank_state *s =
         v->waiting.n ? fleet_state(fleet_rank_of(w, v->waiting.ranges[0].first)) : NULL;
-    /* where a rank is accused, it may be waiting for one without counters */
-    int32_t unknown = fleet_find_unknown(w, g, w->hang.n_culprits > 0);
+    int32_t unknown = fleet_find_unlike(w, g);
     fleet_put_time(v->since_s, time, sizeof time);
     fleet_put_ranks(&v->waiting, waiting, sizeof waiting);
     if (s && s->has_stack && !v->ranks.n)
@@ -1448,11 +1479,9 @@ static int fleet_judge_alike(struct fleet_work *w) {
         if (fleet_prove_counters(w, v, g, where) != 0 || fleet_prove_waiting(w, v) != 0)
             return -1;
         v->code = state->split || v->ranks.n ? FLEET_CODE_MISMATCH : FLEET_CODE_ALL_ALIKE;
-        v->level =
-            w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unknown(w, g, w->hang.n_culprits > 0) >= 0
-                ? VERDICT_NOTE
-            : w->doubtful || (v->ranks.n && fleet_is_on_devices(w, g)) ? VERDICT_WARN
-                                                                       : VERDICT_BAD;
+        v->level = w->c->elsewhere || fleet_is_part(w, g) || fleet_find_unlike(w, g) >= 0 ? VERDICT_NOTE
+                   : w->doubtful || (v->ranks.n && fleet_is_on_devices(w, g))             ? VERDICT_WARN
+                                                                                          : VERDICT_BAD;
         if (v->ranks.n) {
             const struct fleet_verdict_rank *r = fleet_rank_of(w, v->ranks.ranges[0].first);
             v->cause = FLEET_CAUSE_MISMATCH;

@@ -33,6 +33,8 @@ struct fleet_watched {
     char memory_group[CGROUP_PATH]; /* folder of its control group; "" not known */
     int64_t killed[2];              /* in it for lack of memory: 10 to 20 s ago, and at `counted_s` */
     double counted_s;
+    int64_t
+        killed_end; /* how many when it was found to have ended: later ones are others; MODEL_UNKNOWN not read */
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */
@@ -53,7 +55,7 @@ struct fleet_watch {
     struct fleet_round rounds[FLEET_WATCH_ROUNDS]; /* the newest first */
     size_t n_rounds;
     double waited_s;              /* the longest time without progress that has ended */
-    double progress_s;            /* when progress was last seen */
+    double progress_s;            /* when progress was last seen, or counters for the first time */
     bool attached;                /* since the last reading */
     struct fleet_watch_time time; /* of the newest reading */
     struct ras_asker ras;
@@ -98,9 +100,8 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
             fleet_watch_add(w, rank, 0, NAN);
     qsort(w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
     for (size_t i = 0; i < w->n; i++)
-        w->watched[i] =
-            (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
-    w->progress_s = NAN;
+        w->watched[i] = (struct fleet_watched){
+            .killed_end = MODEL_UNKNOWN, .moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
     return w;
 }
 
@@ -119,13 +120,12 @@ struct fleet_watch *fleet_watch_new_there(const struct fleet_verdict_rank *list,
     w->elsewhere = world > (int32_t)n ? world - (int32_t)n : 0;
     w->read = read;
     w->arg = arg;
-    w->progress_s = NAN;
     for (size_t i = 0; i < n; i++)
         fleet_watch_add(w, list[i].rank, list[i].pid, list[i].uptime_s);
     qsort(w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
     for (size_t i = 0; i < n; i++)
-        w->watched[i] =
-            (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
+        w->watched[i] = (struct fleet_watched){
+            .killed_end = MODEL_UNKNOWN, .moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
     return w;
 }
 
@@ -179,13 +179,14 @@ static void fleet_watch_count_killed(struct fleet_watched *one, pid_t pid, doubl
 }
 
 /* Beside what its exit status shows (exit_reason.h), which the kernel's log may have explained already. */
-static void fleet_watch_explain_end(const struct fleet_watched *one, struct rank_state *s) {
+static void fleet_watch_explain_end(struct fleet_watched *one, struct rank_state *s) {
     if (!one->memory_group[0] || one->killed[0] == MODEL_UNKNOWN || strstr(s->why, "memory ran out"))
         return;
-    int64_t n = cgroup_read_memory_kills(one->memory_group);
-    if (n == MODEL_UNKNOWN || n <= one->killed[0])
+    if (one->killed_end == MODEL_UNKNOWN)
+        one->killed_end = cgroup_read_memory_kills(one->memory_group);
+    if (one->killed_end == MODEL_UNKNOWN || one->killed_end <= one->killed[0])
         return;
-    n -= one->killed[0];
+    int64_t n = one->killed_end - one->killed[0];
     size_t len = strlen(s->why);
     snprintf(s->why + len, sizeof s->why - len,
              "%sthe kernel killed %lld process%s of its control group for lack of memory", len ? "; " : "",
@@ -284,7 +285,8 @@ static void fleet_watch_compare_groups(const struct rank_reading *before, struct
     }
 }
 
-/* Since when each has not moved, and the longest time without progress. */
+/* Since when each has not moved, and the longest time without progress. Only counters show progress: a time in which
+ * they were not read counts as far as they were equal at its end. */
 static void fleet_watch_remember(struct fleet_watch *w) {
     const struct fleet_round *now = &w->rounds[0], *before = w->n_rounds > 1 ? &w->rounds[1] : NULL;
     const struct fleet_round *counted = NULL; /* the last one with counters */
@@ -297,14 +299,15 @@ static void fleet_watch_remember(struct fleet_watch *w) {
             fleet_watch_remember_one(w, i, before ? &before->readings[i] : NULL, now->at_s);
         else
             fleet_watch_forget_one(w, i);
-        progress |= before && fleet_watch_has_progress(&before->readings[i], &now->readings[i]);
+        progress |= counted && fleet_watch_has_progress(&counted->readings[i], &now->readings[i]);
     }
     w->attached = false;
-    if (!progress && !isnan(w->progress_s))
+    if (!now->counters)
         return;
-    if (progress && !isnan(w->progress_s))
-        w->waited_s = fmax(w->waited_s, now->at_s - w->progress_s);
-    w->progress_s = now->at_s;
+    if (progress)
+        w->waited_s = fmax(w->waited_s, (counted == before ? now : counted)->at_s - w->progress_s);
+    if (progress || !counted)
+        w->progress_s = now->at_s;
 }
 
 /* The reading with which the newest is compared: the youngest that is old enough, with counters if

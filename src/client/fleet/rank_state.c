@@ -19,7 +19,8 @@
 #include "client/verdict/verdict_places.h"
 
 #define RANK_STATE_FILE 8192 /* of a file of /proc */
-#define RANK_STATE_NEAR 24   /* innermost frames in which torch.distributed is searched for */
+#define RANK_STATE_MOMENT_MS 1000
+#define RANK_STATE_NEAR 24 /* innermost frames in which torch.distributed is searched for */
 
 void rank_state_init(struct rank_state *s) {
     *s = (struct rank_state){.state = '?', .still_s = NAN, .left_s = NAN, .gc = MODEL_UNKNOWN};
@@ -38,11 +39,27 @@ static double rank_state_ran_ms(pid_t pid, pid_t tid) {
     return at ? strtod(at + 1, NULL) : NAN;
 }
 
-/* That clock is not the monotonic one: we run now, and the scheduler notes it when we yield. */
-static double rank_state_still_s(pid_t pid, pid_t tid) {
+/* That clock is not the monotonic one: we run now, and the scheduler notes it when we yield. Each CPU has one of its
+ * own, without the time that a hypervisor or interrupts took from it: what is longer than a moment is measured where
+ * the thread ran. NAN: we may not run there. */
+static double rank_state_still_s(pid_t pid, pid_t tid, int64_t cpu) {
+    cpu_set_t usual, there;
     sched_yield();
     double ran = rank_state_ran_ms(pid, tid), now = rank_state_ran_ms(0, 0);
-    return isnan(ran) || isnan(now) ? NAN : fmax(0, (now - ran) / 1000);
+    if (isnan(ran) || isnan(now) || fabs(now - ran) < RANK_STATE_MOMENT_MS)
+        return isnan(ran) || isnan(now) ? NAN : fmax(0, (now - ran) / 1000);
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usual, &usual) != 0)
+        return NAN;
+    CPU_ZERO(&there);
+    CPU_SET((size_t)cpu, &there);
+    if (sched_setaffinity(0, sizeof there, &there) != 0)
+        return NAN;
+    sched_yield();
+    now = rank_state_ran_ms(0, 0);
+    /* it may run elsewhere by now */
+    bool has_run = rank_state_ran_ms(pid, tid) != ran;
+    sched_setaffinity(0, sizeof usual, &usual);
+    return has_run ? 0 : isnan(now) ? NAN : fmax(0, (now - ran) / 1000);
 }
 
 static uint64_t rank_state_number(const char *text, const char *name) {
@@ -67,14 +84,14 @@ static uint64_t rank_state_cpu_ns(pid_t pid) {
 
 static void rank_state_read_thread(struct rank_state *s, pid_t pid, pid_t tid) {
     char text[256];
-    struct procfs_stat st;
+    struct procfs_stat st = {.cpu = -1};
     if (procfs_read_stat(pid, tid, &st) == 0)
         s->state = st.state;
     if (procfs_read_file(pid, tid, "schedstat", text, sizeof text) > 0)
         s->thread_ns = strtoull(text, NULL, 10);
     if (procfs_read_file(pid, tid, "wchan", text, sizeof text) > 0 && strcmp(text, "0") != 0)
         text_sanitize(s->wchan, sizeof s->wchan, text);
-    s->still_s = s->state == 'R' ? 0 : rank_state_still_s(pid, tid);
+    s->still_s = s->state == 'R' ? 0 : rank_state_still_s(pid, tid, st.cpu);
 }
 
 /* ---- frames ---- */
