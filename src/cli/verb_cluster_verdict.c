@@ -27,9 +27,11 @@
 #include "client/fleet/pace.h"
 #include "client/output.h"
 #include "client/progress.h"
+#include "client/target/exit_reason.h"
 
 #define CLUSTER_VERDICT_SCHEMA 1
 #define CLUSTER_VERDICT_CODE 16
+#define CLUSTER_VERDICT_RANGES 8 /* of ranks in a line */
 #define CLUSTER_VERDICT_JOB 512
 #define CLUSTER_VERDICT_ATTACH_S 30.0 /* on all hosts */
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
@@ -491,7 +493,35 @@ static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_
     strbuf_fini(&text);
 }
 
-/* Each verdict that is new, until the job ends. The last one's level is the exit status. */
+/* A line for ranks that were killed or have failed: a launcher may have ended all others before they could be judged.
+ * Whether there are any. */
+static bool cluster_verdict_put_ended(const struct cluster_verdict *c) {
+    size_t n;
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(c->watch, &n);
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const char *why = ranks[i].now ? ranks[i].now->state.why : "";
+        struct rank_set alike = {.n = 0};
+        struct strbuf text;
+        bool is_first = exit_reason_is_trouble(why);
+        for (size_t k = 0; is_first && k < n; k++) {
+            if (!ranks[k].now || strcmp(ranks[k].now->state.why, why) != 0)
+                continue;
+            is_first = k >= i && rank_set_add(&alike, ranks[k].rank, ranks[k].rank) == 0;
+        }
+        strbuf_init(&text, 0);
+        rank_set_put(&alike, CLUSTER_VERDICT_RANGES, &text);
+        if (is_first)
+            output_say("probing: rank%s %s ha%s ended: %s\n", rank_set_count(&alike) == 1 ? "" : "s",
+                       strbuf_str(&text), rank_set_count(&alike) == 1 ? "s" : "ve", why);
+        any |= is_first;
+        strbuf_fini(&text);
+        rank_set_fini(&alike);
+    }
+    return any;
+}
+
+/* Each verdict that is new, until the job ends. The last one's level is the exit status, or that ranks were killed. */
 static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
     uint64_t silent = 0;
     uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS, lived_ns = found_ns;
@@ -516,16 +546,18 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         if (found != 0) {
             rc = found;
             first = true;
-        } else if (gone > 0 && began - found_ns > find_ns) {
+        } else if (rc == 0 && gone > 0 && began - found_ns > find_ns) {
             rc = cluster_verdict_find_new(c, e);
             found_ns = clock_mono_ns();
             if (rc == 0 && gone == n && cluster_verdict_is_over(c, began - lived_ns))
-                return bad;
+                return cluster_verdict_put_ended(c) || bad;
             find_ns = rc > 0 || gone == n                         ? CLUSTER_VERDICT_FIND_NS
                       : 2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
                                                                   : CLUSTER_VERDICT_FIND_MAX_NS;
             first |= rc > 0;
-        } else if (gone < n && rc == 0 && !first && !lone && (counters || !fleet_watch_is_suspect(c->watch)))
+        }
+        if (found == 0 && gone < n && rc == 0 && !first && !lone &&
+            (counters || !fleet_watch_is_suspect(c->watch)))
             rc = fleet_watch_judge(c->watch, &v, e);
         moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
         if (rc < 0 || cluster_verdict_put_pace(c, &v, e) != 0)

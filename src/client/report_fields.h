@@ -12,6 +12,7 @@
     X(TEXT, name)                                                                                            \
     X(TEXT, ranks)                                                                                           \
     X(TEXT, missing)                                                                                         \
+    X(INT, unread) /* processes that may be ranks which are missing */                                       \
     X(TEXT, elsewhere)                                                                                       \
     X(INT, world)                                                                                            \
     X(INT, launcher)                                                                                         \

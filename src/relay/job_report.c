@@ -29,6 +29,7 @@ void job_report_fill(struct job_report *r, const struct job *job, int64_t found)
     r->row.name = job->name;
     r->row.ranks = job_report_set(&job->here, &r->here);
     r->row.missing = job_report_set(&job->missing, &r->missing);
+    r->row.unread = (int64_t)job->unread;
     r->row.elsewhere = job_report_set(&job->elsewhere, &r->elsewhere);
     r->row.world = job->world ? job->world : REPORT_NO_INT;
     r->row.restarts = job->restarts;

@@ -5,6 +5,7 @@ all faults with eight ranks are long, and tests/cluster/accept.py counts them.""
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -189,6 +190,21 @@ def test_watch(job, probing, ptrace):
             assert document["verdicts"][0]["code"] == "MOVING", document
             one.touch("end")
             assert watcher.wait(60) == 0
+        finally:
+            watcher.kill()
+
+
+@pytest.mark.long
+def test_all_end(job, probing, ptrace):
+    """All ranks are killed at once: nothing is left to be judged, and why they have ended is printed."""
+    one = job("none", ranks=2, bad=1)
+    with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+        try:
+            assert json.loads(watcher.stdout.readline())["verdicts"]
+            for pid in one.pids().values():
+                os.kill(pid, signal.SIGSEGV)
+            said = watcher.communicate(timeout=90)[1]
+            assert watcher.returncode == 1 and "ended: killed by " in said, said
         finally:
             watcher.kill()
 

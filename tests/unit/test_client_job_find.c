@@ -55,6 +55,8 @@ static void put_job(struct strbuf *out, const struct job *job) {
     }
     put_set(out, "missing", &job->missing);
     put_set(out, "elsewhere", &job->elsewhere);
+    if (job->unread)
+        strbuf_addf(out, " unread %zu", job->unread);
     strbuf_addc(out, '\n');
 }
 
@@ -88,6 +90,15 @@ static void test_torchrun(void **state) {
     add(10, 0, "python torchrun train.py", "");
     add(11, 10, "python train.py", "MASTER_ADDR=a RANK=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 WORLD_SIZE=4");
     expect("train.py of 4: rank 2 = 11, launcher = 10 missing 3 elsewhere 0-1\n");
+
+    /* or it lives, and blocks whoever reads it; that of another user cannot be it */
+    add(10, 0, "python torchrun train.py", "");
+    add(11, 10, "python train.py", "MASTER_ADDR=a RANK=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 WORLD_SIZE=4");
+    add(12, 10, "python", "");
+    add(13, 0, "python", "");
+    list[2].is_unread = list[3].is_unread = true;
+    list[3].uid = 1001;
+    expect("train.py of 4: rank 2 = 11, launcher = 10 missing 3 elsewhere 0-1 unread 1\n");
 
     /* two launchers of one job on one host */
     add(10, 0, "torchrun a", "");

@@ -249,6 +249,17 @@ static void a_damaged_folder_is_told_in_a_line(void **state) {
     job_remove(&bad);
 }
 
+static void trouble_is_what_was_killed_or_has_failed(void **state) {
+    (void)state;
+    assert_true(exit_reason_is_trouble("killed by signal 9 (Killed)"));
+    assert_true(exit_reason_is_trouble("the kernel killed it because memory ran out, according to its log"));
+    assert_true(exit_reason_is_trouble("it exited with status 1"));
+    assert_true(exit_reason_is_trouble("it exited with status 10"));
+    assert_false(exit_reason_is_trouble("it exited with status 0"));
+    assert_false(exit_reason_is_trouble("exit status unknown: it left no record"));
+    assert_false(exit_reason_is_trouble(""));
+}
+
 static void the_kernel_may_know_how_it_ended(void **state) {
     (void)state;
     double at = 0;
@@ -529,6 +540,7 @@ int main(void) {
         cmocka_unit_test(agents_are_not_to_be_had),
         cmocka_unit_test(a_damaged_folder_is_told_in_a_line),
         cmocka_unit_test(native_frames_are_left_out),
+        cmocka_unit_test(trouble_is_what_was_killed_or_has_failed),
         cmocka_unit_test(the_kernel_may_know_how_it_ended),
     };
     return cmocka_run_group_tests_name("client_past", tests, make_job, remove_job);

@@ -94,7 +94,7 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
         if (rank_set_has(ranks, job->members[i].rank))
             fleet_watch_add(w, job->members[i].rank, job->members[i].pid,
                             jobs_here_process(h, &job->members[i])->uptime_s);
-    for (size_t i = 0; i < job->missing.n; i++)
+    for (size_t i = 0; i < job->missing.n && !job->unread; i++)
         for (int32_t rank = job->missing.ranges[i].first; rank <= job->missing.ranges[i].last && w->n < cap;
              rank++)
             fleet_watch_add(w, rank, 0, NAN);

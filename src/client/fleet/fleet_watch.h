@@ -21,7 +21,7 @@
 
 struct fleet_watch;
 
-/* Watch those ranks of the job that are in `ranks`, and those that are missing. NULL with the error.
+/* Watch those ranks of the job that are in `ranks`, and those that are missing, if that is certain. NULL with the error.
  * Nothing is read yet. */
 struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job *job,
                                     const struct rank_set *ranks, struct err *e);

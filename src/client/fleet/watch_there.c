@@ -42,7 +42,8 @@ static bool watch_there_is_gone(const struct watch_there *w, uint32_t host, int3
     struct fleet_states s;
     struct rank_set here = {.n = 0};
     bool has_answered = host != UINT32_MAX && fleet_source_states(w->source, host, &s) && s.n > 0 && s.job &&
-                        s.job->ranks && rank_set_parse(&here, s.job->ranks, NULL) == 0;
+                        !(s.job->unread > 0) && s.job->ranks &&
+                        rank_set_parse(&here, s.job->ranks, NULL) == 0;
     bool has_ended = has_answered && !rank_set_has(&here, rank);
     rank_set_fini(&here);
     return has_ended;
@@ -139,7 +140,7 @@ static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank
     ssize_t rc;
     for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
         /* ranks that the host was promised, and nobody has */
-        if (s.job && rank_set_join_text(&w->missing, s.job->missing) != 0)
+        if (s.job && !(s.job->unread > 0) && rank_set_join_text(&w->missing, s.job->missing) != 0)
             return -1;
         if (s.job && !w->job[0]) {
             snprintf(w->job, sizeof w->job, "%s", s.job->name ? s.job->name : "");

@@ -239,6 +239,8 @@ static int job_find_promised(const struct job *job, const struct job_search *s, 
 }
 
 static int job_find_missing(struct job *job, const struct job_search *s) {
+    for (size_t i = 0; i < s->n; i++)
+        job->unread += s->list[i].is_unread && s->list[i].uid == job->uid;
     if (job_find_promised(job, s, &job->missing) != 0 || rank_set_remove(&job->missing, &job->here) != 0)
         return -1;
     if (job->world == 0)

@@ -29,6 +29,7 @@ struct job_process {
     uint64_t network;
     uint64_t started; /* in clock ticks since boot; 0 unknown */
     bool is_adopted;  /* who started it has ended; see target.h */
+    bool is_unread;   /* it blocks whoever reads it: it may be a rank */
     const char *cmdline;
     struct rank_env env;
 };
@@ -67,6 +68,7 @@ struct job {
     struct rank_set here;      /* ranks that are processes here */
     struct rank_set missing;   /* promised to this host, and no process has it */
     struct rank_set elsewhere; /* the others: on other hosts, or gone */
+    size_t unread;             /* processes of its user that may be ranks which are missing */
 };
 
 struct jobs {

@@ -136,6 +136,7 @@ int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
                                       .uid = p->uid,
                                       .network = hash_fnv(boot, &p->net_ns, sizeof p->net_ns),
                                       .is_adopted = p->is_adopted,
+                                      .is_unread = p->held,
                                       .started = p->start_ticks,
                                       .cmdline = p->cmdline,
                                       .env = p->env};

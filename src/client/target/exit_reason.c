@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "store/ring/ring_dir.h"
 
+#define EXIT_STATUS "it exited with status "
 #define EXIT_REASON_KMSG_RECORD 8192 /* the kernel's own limit is 1 KB of text and its fields */
 #define EXIT_REASON_KMSG_MOST 100000
 #define EXIT_REASON_NEAR_S 30.0 /* between the last row and the kernel's message */
@@ -115,6 +116,10 @@ static bool exit_reason_by_signal(const struct rings_place *place, char *buf, si
     return true;
 }
 
+bool exit_reason_is_trouble(const char *line) {
+    return strstr(line, "kill") || (strstr(line, EXIT_STATUS) && !strstr(line, EXIT_STATUS "0"));
+}
+
 void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap) {
     int status = pid > 0 ? exit_reason_status(pid) : -1;
     char fatal[232];
@@ -127,7 +132,7 @@ void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, 
     else if (status >= 0 && WIFSIGNALED(status))
         snprintf(buf, cap, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (status >= 0 && WIFEXITED(status))
-        snprintf(buf, cap, "it exited with status %d", WEXITSTATUS(status));
+        snprintf(buf, cap, EXIT_STATUS "%d", WEXITSTATUS(status));
     else
         snprintf(buf, cap, "exit status unknown: it left no record");
 }
