@@ -61,13 +61,15 @@ static void guard_close(unsigned first, unsigned last) {
 void guard_close_from(int first) { guard_close((unsigned)first, ~0U); }
 
 /* A child that is stuck in the kernel must not keep a terminal or a pipe of ours open. */
-void guard_drop_files(int kept) {
+void guard_drop_files(int kept, int other) {
+    int low = other >= 0 && other < kept ? other : kept, high = other > kept ? other : kept;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
-        if (fd != kept && (null < 0 || dup2(null, fd) < 0))
+        if (fd != low && fd != high && (null < 0 || dup2(null, fd) < 0))
             close(fd);
-    guard_close(3, (unsigned)kept - 1);
-    guard_close((unsigned)kept + 1, ~0U);
+    guard_close(3, (unsigned)low - 1);
+    guard_close((unsigned)low + 1, (unsigned)high - 1);
+    guard_close((unsigned)high + 1, ~0U);
 }
 
 /* Nobody else kills it when we are gone. */
@@ -136,7 +138,7 @@ static void guard_begin(int fd, pid_t parent, int last, unsigned limit_ms) {
     if (getppid() != parent)
         raise(last);
     guard_limit(limit_ms);
-    guard_drop_files(fd);
+    guard_drop_files(fd, -1);
 }
 
 /* In the child. */

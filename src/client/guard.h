@@ -56,8 +56,9 @@ int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid
  * it is stuck. */
 void guard_stop(struct guard *g, pid_t about);
 
-/* In a child that was forked: close all descriptors but `kept`; 0 to 2 are /dev/null then. */
-void guard_drop_files(int kept);
+/* In a child that was forked: close all descriptors but `kept` and `other` (-1: there is none); 0 to 2 are
+ * /dev/null then. */
+void guard_drop_files(int kept, int other);
 
 /* There, too: close all descriptors from `first` on. */
 void guard_close_from(int first);

@@ -567,21 +567,24 @@ def test_screen_without_a_host(hosts, probing_top):
 
 
 def test_open_on_the_screen(hosts, screen, probing_top, ptrace, wait_until):
-    """A rank of another host opens in the screens, and the ones after it; with the program all of that ends."""
+    """A rank of another host opens in the screens, and the ones after it; what led to the one before ends then, and with the program all."""
     s = screen(120, 30)
-    s.shell(f"{probing_top.path} job: --hosts n0,n1 --via '{hosts.via}'; echo status=$?")
-    s.wait_for("4/4 ranks")
-    s.keys("End", "Enter")
-    s.wait_for("Stack of MainThread")
-    s.wait_for("wait_here")
-    s.type("[")
-    s.wait_for("rank 2 of 4")
-    s.type("[")
-    s.wait_for("rank 1 of 4")
-    s.type("q")
-    s.type("q")
-    s.wait_for("status=0")
-    wait_until(lambda: not hosts.relays(), 10)
+    with tempfile.TemporaryDirectory(dir="/tmp") as run:
+        s.shell(f"XDG_RUNTIME_DIR={run} {probing_top.path} job: --hosts n0,n1 --via '{hosts.via}'; echo status=$?")
+        s.wait_for("4/4 ranks")
+        s.keys("End", "Enter")
+        s.wait_for("Stack of MainThread")
+        s.wait_for("wait_here")
+        (first,) = os.listdir(run)
+        s.type("[")
+        s.wait_for("rank 2 of 4")
+        s.type("[")
+        s.wait_for("rank 1 of 4")
+        wait_until(lambda: first not in os.listdir(run) and len(os.listdir(run)) == 1, 10)
+        s.type("q")
+        s.type("q")
+        s.wait_for("status=0")
+        wait_until(lambda: not hosts.relays() and not os.listdir(run), 10)
 
 
 @pytest.fixture

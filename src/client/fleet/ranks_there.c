@@ -158,7 +158,8 @@ ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool
                                               .host = f->nodes[found[i]->node].host,
                                               .pid = found[i]->pid,
                                               .attach = attach,
-                                              .owner = owner};
+                                              .owner = owner,
+                                              .end_fd = -1};
     if (n > 0) {
         ranks_there_connect(all, (size_t)n);
         n = ranks_there_take(all, found, (size_t)n, need_all, out, partial, e);

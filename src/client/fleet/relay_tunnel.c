@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -227,7 +228,17 @@ struct tunnel_connections {
     size_t n_silent;
     size_t n_carried; /* each by a child of its own */
     pid_t relay;      /* the first relay, which is a child, too; 0 it has ended */
+    int ended;        /* readable when a child has ended; -1: that has to be looked for */
 };
+
+/* From here on the end of a child is read from a descriptor: an idle tunnel never wakes up. */
+static int tunnel_watch_children(void) {
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &ended, NULL);
+    return signalfd(-1, &ended, SFD_NONBLOCK | SFD_CLOEXEC);
+}
 
 /* 1: it has sent something; 0: not yet; -1: it has left. */
 static int tunnel_peek(int fd) {
@@ -238,8 +249,11 @@ static int tunnel_peek(int fd) {
 
 /* Wait for children that have ended. True: the process on the host has ended. */
 static bool tunnel_reap(struct tunnel_connections *t, struct relay_child *first) {
+    struct signalfd_siginfo seen;
     bool gone = false;
     int status;
+    while (t->ended >= 0 && read(t->ended, &seen, sizeof seen) > 0)
+        continue;
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
         if (child == t->relay) {
             tunnel_drop(first);
@@ -274,19 +288,21 @@ static void tunnel_start_carrying(const struct relay_tunnel *t, const struct rel
     tunnel_drop(first);
 }
 
-/* Accept until the owner has ended, or the process on the host. */
+/* Accept until the owner has ended, or wants it no longer, or the process on the host has ended. */
 static void tunnel_serve(const struct relay_tunnel *t, const struct relay_words *words, const char *path,
                          struct relay_child *first, int listener, int owner) {
-    struct tunnel_connections all = {.relay = first->pid};
-    for (;;) {
+    struct tunnel_connections all = {.relay = first->pid, .ended = tunnel_watch_children()};
+    int wait_ms = owner >= 0 && all.ended >= 0 ? -1 : TUNNEL_POLL_MS;
+    while (!tunnel_reap(&all, first)) {
         bool full = all.n_carried + all.n_silent >= TUNNEL_CONNECTIONS;
-        struct pollfd fds[2 + TUNNEL_CONNECTIONS] = {{.fd = full ? -1 : listener, .events = POLLIN},
-                                                     {.fd = owner, .events = POLLIN}};
+        struct pollfd fds[4 + TUNNEL_CONNECTIONS] = {{.fd = full ? -1 : listener, .events = POLLIN},
+                                                     {.fd = owner, .events = POLLIN},
+                                                     {.fd = t->end_fd, .events = POLLIN},
+                                                     {.fd = all.ended, .events = POLLIN}};
         for (size_t i = 0; i < all.n_silent; i++)
-            fds[2 + i] = (struct pollfd){.fd = all.silent[i], .events = POLLIN | POLLRDHUP};
-        int n = poll(fds, 2 + all.n_silent, TUNNEL_POLL_MS);
-        if (tunnel_reap(&all, first) || (owner >= 0 && fds[1].revents) ||
-            (owner < 0 && kill(t->owner, 0) != 0))
+            fds[4 + i] = (struct pollfd){.fd = all.silent[i], .events = POLLIN | POLLRDHUP};
+        int n = poll(fds, 4 + all.n_silent, wait_ms);
+        if (fds[1].revents || fds[2].revents || (owner < 0 && kill(t->owner, 0) != 0))
             return;
         for (size_t i = all.n_silent; n > 0 && i-- > 0;) {
             int fd = all.silent[i], sent = tunnel_peek(fd);
@@ -314,7 +330,7 @@ static _Noreturn void tunnel_run(const struct relay_tunnel *t, const struct rela
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
-    guard_drop_files(answer);
+    guard_drop_files(answer, t->end_fd);
     int owner = (int)syscall(SYS_pidfd_open, t->owner, 0);
     int listener = tunnel_listen(report.path, &report.error);
     struct tunnel_try how = {.client = -1};

@@ -5,7 +5,7 @@
  *
  * A child process listens at the socket, in a folder that only this user can enter. For each connection that
  * sends something it starts a relay on the host, which after one request is a plain pipe to the agent. It ends,
- * and removes the folder, when its owner has ended, or the process on the host.
+ * and removes the folder, when its owner has ended, or wants it no longer, or the process on the host has ended.
  */
 #ifndef CLIENT_FLEET_RELAY_TUNNEL_H
 #define CLIENT_FLEET_RELAY_TUNNEL_H
@@ -27,6 +27,9 @@ struct relay_tunnel {
     pid_t pid;   /* on that host */
     bool attach; /* load the agent if there is none */
     pid_t owner; /* the process whose end ends it */
+    /* the read end of a pipe: once its other end is closed nobody wants the tunnel; -1: it lasts as long as its
+     * owner */
+    int end_fd;
 };
 
 /* Make it; the first connection is made before this returns, and kept for the first session. `addr` is that of

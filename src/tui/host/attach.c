@@ -46,25 +46,31 @@ static void attach_help(const char *target, const struct relay_tunnel *there,
     _exit(n == (ssize_t)sizeof answer ? 0 : 1);
 }
 
+static void attach_close(int fd) {
+    if (fd >= 0)
+        close(fd);
+}
+
 int attach_start(struct attach *a, const char *target, const struct relay_tunnel *there,
                  const struct target_options *how, struct err *e) {
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot start attaching");
-    pid_t pid = fork();
-    if (pid < 0) {
-        int error = errno;
-        close(fds[0]);
-        close(fds[1]);
-        return err_set_errno(e, ERR_FAILED, error, "cannot start attaching");
-    }
+    struct relay_tunnel tunnel = there ? *there : (struct relay_tunnel){.reach = NULL};
+    int fds[2] = {-1, -1}, end[2] = {-1, -1};
+    bool ok = pipe2(fds, O_CLOEXEC) == 0 && (!there || pipe2(end, O_CLOEXEC) == 0);
+    pid_t pid = ok ? fork() : -1;
+    int error = errno;
     if (pid == 0) {
         close(fds[0]);
-        attach_help(target, there, how, fds[1]);
+        attach_close(end[1]); /* only this program's is to count */
+        tunnel.end_fd = end[0];
+        attach_help(target, there ? &tunnel : NULL, how, fds[1]);
     }
-    close(fds[1]);
-    *a = (struct attach){.helper = pid, .fd = fds[0]};
-    return 0;
+    attach_close(fds[1]);
+    attach_close(end[0]);
+    *a = (struct attach){.helper = pid, .fd = fds[0], .tunnel = end[1]};
+    if (pid > 0)
+        return 0;
+    attach_abandon(a);
+    return err_set_errno(e, ERR_FAILED, error, "cannot start attaching");
 }
 
 /* Wait until the pipe is readable; false: that took too long. */
@@ -81,13 +87,12 @@ static bool attach_wait(int fd) {
     }
 }
 
-int attach_finish(struct attach *a, struct target_address *addr, struct err *e) {
+/* The answer of the helper. 0, or -1 with the error. */
+static int attach_take(struct attach *a, struct target_address *addr, struct err *e) {
     struct attach_answer answer;
     bool in_time = attach_wait(a->fd);
     ssize_t n = in_time ? read(a->fd, &answer, sizeof answer) : -1;
-    close(a->fd);
     waitpid(a->helper, NULL, in_time ? 0 : WNOHANG);
-    *a = (struct attach){.fd = -1};
     if (!in_time)
         return err_set(e, ERR_ATTACH, "attaching takes more than %d s: try again, or see 'probing status'",
                        ATTACH_LONGEST_MS / 1000);
@@ -100,4 +105,22 @@ int attach_finish(struct attach *a, struct target_address *addr, struct err *e) 
     }
     *addr = answer.addr;
     return 0;
+}
+
+void attach_abandon(struct attach *a) {
+    if (a->helper) {
+        attach_close(a->fd);
+        attach_close(a->tunnel);
+    }
+    *a = (struct attach){.fd = -1, .tunnel = -1};
+}
+
+int attach_finish(struct attach *a, struct target_address *addr, int *tunnel, struct err *e) {
+    int rc = attach_take(a, addr, e);
+    if (rc == 0 && tunnel) {
+        *tunnel = a->tunnel;
+        a->tunnel = -1;
+    }
+    attach_abandon(a);
+    return rc;
 }

@@ -18,15 +18,20 @@
 struct attach {
     pid_t helper; /* 0: none */
     int fd;       /* readable when it is done */
+    int tunnel;   /* of a process of another host: it leads there until this is closed; -1 none */
 };
 
-/* Start attaching to the target that is named `target`, or to a process of another host (`there`; NULL: it
- * is here), with the options `how`. 0, or -1 with the error. */
+/* Start attaching to the target that is named `target`, or to a process of another host (`there`, but for its
+ * `end_fd`; NULL: it is here), with the options `how`. 0, or -1 with the error. */
 int attach_start(struct attach *a, const char *target, const struct relay_tunnel *there,
                  const struct target_options *how, struct err *e);
 
 /* The answer, waiting for it if necessary. 0 with the address, or -1 with the error. Ends the
- * attach. */
-int attach_finish(struct attach *a, struct target_address *addr, struct err *e);
+ * attach. A process of another host is reached until `*tunnel` is closed, which is -1 for one of this host;
+ * NULL: it is of this host. */
+int attach_finish(struct attach *a, struct target_address *addr, int *tunnel, struct err *e);
+
+/* Leave the helper, if there is one, to itself: nobody wants what it makes. */
+void attach_abandon(struct attach *a);
 
 #endif

@@ -80,7 +80,7 @@ int attach_all_run(struct attach_all *all, const struct target_options *how, str
     }
     for (int i = 0; i < begun; i++) { /* wait for all that were started */
         struct err why;
-        if (attach_finish(&attaches[i], &all->addrs[i], &why) == 0 || rc != 0)
+        if (attach_finish(&attaches[i], &all->addrs[i], NULL, &why) == 0 || rc != 0)
             continue;
         *e = why;
         rc = -1;

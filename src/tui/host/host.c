@@ -212,6 +212,8 @@ static void host_on_state(void *arg, enum session_state state, const struct err 
         host_query_end_target(&r->query);
     host_set_time(r);
     app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
+    if (is_over)
+        host_end_tunnel(&r->tunnel);
     host_do_noted(r);
     host_follow_phases(r); /* a new connection has nothing armed */
     host_want_paint(r);
@@ -920,6 +922,7 @@ static void host_fini(struct host *r) {
     loop_unwatch(r->source.watch);
     source_reader_free(r->source.reader);
     host_close_session(r);
+    host_end_tunnel(&r->tunnel);
     host_close_targets(r);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);
@@ -936,14 +939,14 @@ static void host_fini(struct host *r) {
         loop_free(r->loop);
     if (r->signal_fd >= 0)
         close(r->signal_fd);
-    if (r->attach.helper)
-        close(r->attach.fd);
+    attach_abandon(&r->attach);
     app_free(r->app);
     grid_fini(&r->grid);
 }
 
 int host_run(const struct host_config *config, struct err *e) {
-    struct host r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}, .theme = {.inotify = -1}};
+    struct host r = {
+        .config = config, .signal_fd = -1, .attach = {.fd = -1}, .tunnel = -1, .theme = {.inotify = -1}};
     int rc = host_init(&r, e);
     if (rc == 0 && !r.stopping)
         loop_run(r.loop);

@@ -25,6 +25,7 @@ struct host_target {
     int index;
     struct target_address addr;
     struct session *session; /* NULL: it could not begin */
+    int tunnel;              /* as `tunnel` of the host, for this one */
 };
 
 /* Lines of source files, read by a worker. */
@@ -75,7 +76,8 @@ struct host {
     struct loop *loop;
     struct term *term; /* NULL until there is something to show */
     struct grid grid;
-    struct session *session;                 /* with the target that is shown */
+    struct session *session; /* with the target that is shown */
+    int tunnel; /* closed, it ends the tunnel to the only target (attach.h); -1: it is not another host's */
     struct host_target targets[TARGETS_MAX]; /* if there are several: the sessions belong to them */
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
@@ -159,6 +161,9 @@ int host_open_all(struct host *r, struct err *e);
 
 /* Show another one of them; the one that was shown sends a snapshot now and then, no samples. */
 void host_switch(struct host *r, int i);
+
+/* Nobody asks the target behind a tunnel from here on. */
+void host_end_tunnel(int *tunnel);
 
 /* End the sessions with several. */
 void host_close_targets(struct host *r);

@@ -34,8 +34,16 @@ static void host_target_came(struct host_target *t) {
     host_want_paint(t->host);
 }
 
+void host_end_tunnel(int *tunnel) {
+    if (*tunnel >= 0)
+        close(*tunnel);
+    *tunnel = -1;
+}
+
 static void host_target_on_state(void *arg, enum session_state state, const struct err *why) {
     struct host_target *t = arg;
+    if (state == SESSION_LOST || state == SESSION_FAILED)
+        host_end_tunnel(&t->tunnel);
     if (host_target_is_shown(t)) {
         host_handler.on_state(t->host, state, why);
         return;
@@ -122,8 +130,8 @@ static void host_target_slow(struct host_target *t) {
 }
 
 /* Add a target and connect to it; a known one stays as it is. `name`: as the user named
- * it; NULL: its pid. Its number, or -1 with the error. */
-static int host_targets_add(struct host *r, const struct target_address *addr, const char *name,
+ * it; NULL: its pid. `tunnel` (-1: none) is the target's from here on. Its number, or -1 with the error. */
+static int host_targets_add(struct host *r, const struct target_address *addr, const char *name, int tunnel,
                             struct err *e) {
     static const struct session_handler handler = {
         .on_state = host_target_on_state,
@@ -143,10 +151,12 @@ static int host_targets_add(struct host *r, const struct target_address *addr, c
         return there;
     snprintf(pid, sizeof pid, "%ld", (long)addr->pid);
     int i = targets_add(r->app, addr->pid, name ? name : pid);
-    if (i < 0)
+    if (i < 0) {
+        host_end_tunnel(&tunnel);
         return err_set(e, ERR_USAGE, "at most %d targets at a time", TARGETS_MAX);
+    }
     struct host_target *item = &r->targets[i];
-    *item = (struct host_target){.host = r, .index = i, .addr = *addr};
+    *item = (struct host_target){.host = r, .index = i, .addr = *addr, .tunnel = tunnel};
     item->session = session_new(r->loop, &item->addr, &handler, item, e);
     if (!item->session) {
         host_target_on_state(item, SESSION_FAILED, e); /* its entry says so; the others continue */
@@ -163,6 +173,7 @@ void host_close_targets(struct host *r) {
     for (int i = 0; r->app && i < r->app->targets.n; i++) {
         session_free(r->targets[i].session);
         r->targets[i].session = NULL;
+        host_end_tunnel(&r->targets[i].tunnel);
     }
 }
 
@@ -196,7 +207,7 @@ void host_switch(struct host *r, int i) {
 
 int host_open_all(struct host *r, struct err *e) {
     for (int i = 0; i < r->config->n_targets; i++)
-        if (host_targets_add(r, &r->config->address[i], r->config->names[i], e) < 0)
+        if (host_targets_add(r, &r->config->address[i], r->config->names[i], -1, e) < 0)
             return -1;
     host_take_shown(r);
     return 0;
@@ -275,7 +286,7 @@ int host_open_jobs(struct host *r, struct err *e) {
 /* One of several that were chosen together becomes a target; the first one is shown. */
 static int host_take_chosen(struct host *r, const struct target_address *addr, struct err *e) {
     bool is_first = r->app->targets.n == 0;
-    if (host_targets_add(r, addr, NULL, e) < 0)
+    if (host_targets_add(r, addr, NULL, -1, e) < 0)
         return -1;
     r->moved = true;
     if (is_first)
@@ -311,17 +322,21 @@ static void host_on_attached(void *arg) {
     struct err e;
     loop_unwatch(r->attaching);
     r->attaching = NULL;
-    int rc = attach_finish(&r->attach, &addr, &e);
+    int tunnel = -1, rc = attach_finish(&r->attach, &addr, &tunnel, &e);
     if (rc == 0 && r->app->attaches_several)
         rc = host_take_chosen(r, &addr, &e);
     else if (rc == 0 && r->app->targets.n) {
-        int i = host_targets_add(r, &addr, addr.pid ? NULL : r->noted.attach_host, &e);
+        int i = host_targets_add(r, &addr, addr.pid ? NULL : r->noted.attach_host, tunnel, &e);
         rc = i < 0 ? -1 : 0;
         host_switch(r, i);
     } else if (rc == 0) {
         r->moved = true;
         host_close_session(r);
+        host_end_tunnel(&r->tunnel);
+        r->tunnel = tunnel;
         rc = host_open_session(r, &addr, &e);
+        if (rc != 0)
+            host_end_tunnel(&r->tunnel);
     }
     host_end_attach(r, rc, &e);
     host_do_noted(r);
