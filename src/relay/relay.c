@@ -472,7 +472,10 @@ static int relay_on_job(struct relay *r, uint32_t id, const struct wire_rows_ask
     struct err e = {0};
     if (!name || !name->is_text)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job is named");
-    if ((!r->job || strcmp(name->text, r->target) != 0) && relay_find(r, name->text, &e) != 0)
+    bool is_known = r->job && (strcmp(name->text, r->target) == 0 || strcmp(name->text, r->job->name) == 0);
+    if (is_known)
+        relay_search(r);
+    else if (relay_find(r, name->text, &e) != 0)
         return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
     job_report_fill(&report, r->job, r->found);
     relay_answer_init(&a, &REPORT_TABLE_JOB);

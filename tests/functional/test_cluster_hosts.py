@@ -485,6 +485,31 @@ def test_verdict_without_agents(hosts, probing, tmp_path, ptrace, wait_until):
     ), lines
 
 
+def test_ranks_that_start_again(hosts, probing, build_dir, any_python, ptrace, tmp_path, wait_until):
+    """A query that goes on has the ranks that are there now, and takes none of them for another host's."""
+    gone = hosts.ranks_of(hosts.processes[1])[1]
+    space = (tmp_path / "n1.pid").read_text()
+    env = dict(item.split("=", 1) for item in open(f"/proc/{gone}/environ").read().split("\0") if "=" in item)
+    os.kill(gone, signal.SIGKILL)
+    query = "SELECT count(DISTINCT rank) AS n FROM python.backtrace WHERE func = 'wait_here'"
+    command = [f"{build_dir}/probing", "cluster", "query", "--hosts", "n0,n1", "--via", hosts.via, "--watch", "1s", "--format", "csv", query]
+    with open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
+        client = subprocess.Popen(command, stdout=out, stderr=err)
+    again = None
+    try:
+        wait_until(lambda: (tmp_path / "out").read_text().count("3\n") > 1, 60)
+        inside = ["nsenter", "-t", space, "-p", "-m", "-u", "--", any_python, str(tmp_path / "rank.py")]
+        again = subprocess.Popen(inside, env=env)
+        wait_until(lambda: "4\n" in (tmp_path / "out").read_text(), 30)
+        assert "not its own" not in (tmp_path / "err").read_text()
+    finally:
+        client.send_signal(signal.SIGINT)
+        client.wait(30)
+        if again:
+            again.kill()
+            again.wait()
+
+
 def test_launchers(hosts, probing, tmp_path, monkeypatch):
     """Each name that --via takes starts the relay by its program's own words; Slurm and Kubernetes know the hosts."""
     programs = tmp_path / "bin"

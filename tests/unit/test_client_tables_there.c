@@ -32,8 +32,11 @@ static enum {
     GARBAGE, /* its last row is none */
     EMPTY,   /* has no rows, and ends after that */
     SILENT,  /* refuses to be a relay */
+    GROWS,   /* as GOOD, and has another rank, ten more, once it was asked for its ranks */
+    MOVES,   /* as GOOD, and its rank is ten more from then on */
 } mode;
 static int64_t rank_of_it;
+static bool was_asked; /* for its ranks */
 
 /* In the child no test may fail: it would go on with the next one. */
 static void need(bool holds) {
@@ -84,8 +87,9 @@ static void say_piece(int out, uint32_t id, bool is_last) {
     wire_add_row(&columns, names, 2);
     size_t n = mode == EMPTY ? 0 : PIECE;
     for (size_t i = 0; i < n; i++) {
-        const struct wire_value values[] = {{.kind = WIRE_VALUE_INT, .i = rank_of_it},
-                                            {.kind = WIRE_VALUE_INT, .i = 100 + rank_of_it}};
+        int64_t rank = mode == MOVES || (mode == GROWS && is_last) ? rank_of_it + 10 : rank_of_it;
+        const struct wire_value values[] = {{.kind = WIRE_VALUE_INT, .i = rank},
+                                            {.kind = WIRE_VALUE_INT, .i = 100 + rank}};
         if (mode == GARBAGE && is_last && i == n - 1)
             strbuf_addc(&rows, 5); /* a number in place of a row */
         else
@@ -116,7 +120,13 @@ static void answer(int out, const struct wire_message *m) {
     } else if (strcmp(ask.table, REPORT_JOB) == 0) {
         struct report_job job;
         report_clear(&REPORT_TABLE_JOB, &job);
-        snprintf(rank, sizeof rank, "%d", (int)rank_of_it);
+        if (!was_asked || (mode != GROWS && mode != MOVES))
+            snprintf(rank, sizeof rank, "%d", (int)rank_of_it);
+        else if (mode == GROWS)
+            snprintf(rank, sizeof rank, "%d,%d", (int)rank_of_it, (int)rank_of_it + 10);
+        else
+            snprintf(rank, sizeof rank, "%d", (int)rank_of_it + 10);
+        was_asked = true;
         job.name = "train.py-c4f2";
         job.ranks = rank;
         say_report(out, id, &REPORT_TABLE_JOB, &job);
@@ -155,7 +165,7 @@ static int serve(int in, int out) {
 }
 
 static int run_relay(const char *host) {
-    static const char *const modes[] = {"good", "ends", "garbage", "empty", "silent"};
+    static const char *const modes[] = {"good", "ends", "garbage", "empty", "silent", "grows", "moves"};
     size_t n = strcspn(host, "-");
     rank_of_it = host[n] ? atoi(host + n + 1) : 0;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
@@ -253,6 +263,18 @@ static void half_of_a_host_is_refused(void **state) {
     }
 }
 
+/* Ranks that have been started or moved since the last query are there in the next one. */
+static void ranks_are_those_of_now(void **state) {
+    (void)state;
+    struct tables_there *t = open_hosts("grows-0,moves-1");
+    job_expect(database_sql(database), COUNT, "3|1\n");
+    assert_non_null(strstr(tables_there_note(t), "rows of ranks that are not its own"));
+    tables_there_begin(t);
+    job_expect(database_sql(database), COUNT, "12|3\n");
+    assert_string_equal(tables_there_note(t), "");
+    close_hosts(t);
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
@@ -261,6 +283,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rows_come_in_pieces),
         cmocka_unit_test(a_host_without_rows_is_named),
         cmocka_unit_test(half_of_a_host_is_refused),
+        cmocka_unit_test(ranks_are_those_of_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

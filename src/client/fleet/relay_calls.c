@@ -413,10 +413,12 @@ int relay_calls_connect(struct relay_calls *c, const struct relay_calls_limit *l
     bool any = false;
     for (size_t i = 0; i < c->n; i++) {
         struct relay_call *h = &c->hosts[i];
-        bool again = !h->failed_ns || now - h->failed_ns > CALLS_RETRY_NS;
-        h->is_done = h->host.is_there || !again;
-        if (!h->is_done)
+        h->is_done = h->failed_ns && now - h->failed_ns <= CALLS_RETRY_NS;
+        if (!h->is_done) {
             h->failed_ns = 0;
+            /* until it has answered: ranks may have been started since, or moved to another host */
+            h->host.is_there = false;
+        }
         any |= !h->is_done;
     }
     if (any && call_run(c, limit, call_connect_step, c, true) != 0)

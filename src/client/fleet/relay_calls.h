@@ -36,8 +36,8 @@ struct relay_calls_limit {
     void *arg;
 };
 
-/* Connect to the hosts that are not, and learn the job's ranks and clock there. 0, or -1 with the error: no host
- * has the job, or none can be reached. */
+/* Connect to the hosts that are not, and learn their clocks; all are asked which ranks of the job they have now. 0, or
+ * -1 with the error: no host has the job, or none can be reached. */
 int relay_calls_connect(struct relay_calls *c, const struct relay_calls_limit *limit, struct err *e);
 
 /* A host. */
