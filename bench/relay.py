@@ -7,7 +7,7 @@ where they stand, and to attach to all of them. Prints one JSON object.
 usage: bench/relay.py [--build DIR] [--python PATH] [--ranks N] [--pairs N] [--window S] [--check]
 
 `steps` is by how many percent a step took longer in the windows with a relay than in those beside them. The cost of the relay is the processor
-time of its processes while it reads, and their memory. With --check the exit status is 1 if a budget was exceeded.
+time of its processes while it reads, and their memory. `packed` bytes are what `ssh -C` makes of them. With --check the exit status is 1 if a budget was exceeded.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "bench", "support"), os.path.join(ROOT, "tests", "functional")]
@@ -34,7 +35,8 @@ class Relay:
     def __init__(self, probing, job):
         self.process = subprocess.Popen([probing, "relay", "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process.stdout.readline()
-        self.id = self.round = self.bytes = 0
+        self.id = self.round = self.bytes = self.packed = 0
+        self.packer = zlib.compressobj(6)  # ssh's level
         self.stacks = set()
         self.table("job", name=job)
 
@@ -44,13 +46,15 @@ class Relay:
         self.process.stdin.write(struct.pack(">I", len(message)) + message)
         self.process.stdin.flush()
         size, = struct.unpack(">I", self.process.stdout.read(4))
-        error, result = Unpacker(self.process.stdout.read(size)).value()[2:]
+        answer = self.process.stdout.read(size)
+        error, result = Unpacker(answer).value()[2:]
         assert error is None, error
         self.bytes += size
+        self.packed += len(self.packer.compress(answer) + self.packer.flush(zlib.Z_SYNC_FLUSH))
         return [dict(zip(result["columns"], row)) for row in result["rows"]]
 
     def read(self):
-        self.bytes = 0
+        self.bytes = self.packed = 0
         rows = self.table("ranks", after=self.round)
         self.round = rows[0]["round"]
         new = sorted({row["stack"] for row in rows if row["stack"] is not None} - self.stacks)
@@ -116,7 +120,7 @@ def main():
             found["attach_s"] = seconds([probing, "cluster", "attach", job])
             relay = Relay(probing, job)
             relay.read()
-            costs, sizes = [], []
+            costs, sizes, packed = [], [], []
 
             def window(on):
                 relay_cpu, began = relay.cpu_s(), time.monotonic()
@@ -124,6 +128,7 @@ def main():
                     if on:
                         relay.read()
                         sizes.append(relay.bytes / args.ranks)
+                        packed.append(relay.packed / args.ranks)
                     else:
                         time.sleep(min(0.2, max(0, began + args.window - time.monotonic())))
                 ended = time.monotonic()
@@ -144,7 +149,7 @@ def main():
     if not kept["steps_pct"] and steps["interval_95"] and steps["interval_95"][0] <= BUDGETS["steps_pct"]:
         kept["steps_pct"] = "undecided"
     print(json.dumps({"ranks": args.ranks, **found, "steps": steps, "relay_pct": figures["relay_pct"], "relay_mb": figures["relay_mb"],
-                      "bytes_per_rank_and_round": round(statistics.median(sizes)), "budgets": BUDGETS, "kept": kept}, indent=1))
+                      "bytes_per_rank_and_round": round(statistics.median(sizes)), "packed": round(statistics.median(packed)), "budgets": BUDGETS, "kept": kept}, indent=1))
     return 1 if args.check and not all(kept.values()) else 0
 
 

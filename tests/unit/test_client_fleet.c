@@ -1107,7 +1107,7 @@ static void test_words(void **state) {
     struct relay_words w;
     struct err e = {0};
     expect_words(&(struct relay_via){.via = NULL}, "a",
-                 "<ssh> <-oBatchMode=yes> <-oConnectTimeout=5> <a> <sh>");
+                 "<ssh> <-C> <-oBatchMode=yes> <-oConnectTimeout=5> <a> <sh>");
     expect_words(&(struct relay_via){.slurm = "7"}, "a",
                  "<srun> <--jobid=7> <--overlap> <-N1> <-n1> <-w> <a> <sh>");
     expect_words(&(struct relay_via){.via = "kubectl"}, "a", "<kubectl> <exec> <-i> <a> <--> <sh>");
