@@ -190,6 +190,47 @@ static void test_silent_are_not_sampled(void **state) {
     fleet_fini(&f);
 }
 
+/* Some stand in a line from which the others go on: they have a line, with their own time. */
+static void test_stacks_that_end_inside(void **state) {
+    (void)state;
+    struct model_frame deep[] = {
+        {.func = "all_reduce", .file = TORCH "/distributed/distributed_c10d.py", .line = 3},
+        {.func = "train", .file = "/job/train.py", .line = 257},
+        {.func = "main", .file = "/job/train.py", .line = 12}};
+    struct fleet_stack stack = {.id = 1, .frames = deep, .n_frames = 3},
+                       inside = {.id = 2, .frames = deep + 1, .n_frames = 2}, none = {.id = 3};
+    struct fleet_node node = {.host = "a"};
+    struct fleet_report reports[8];
+    struct fleet f = {.taken_at = NAN};
+    struct strbuf text;
+    report_clear(&REPORT_TABLE_JOB, &node.job);
+    for (int i = 0; i < 8; i++) {
+        reports[i] = (struct fleet_report){.row = rank_row(i, "S"), .stack = i == 5 ? &inside : &stack};
+        reports[i].row.since = i == 5 ? 100 - 12 * 60 : 80;
+    }
+    assert_int_equal(fleet_build(&f, &node, 1, reports, 8), 0);
+    strbuf_init(&text, 0);
+    fleet_put_tree(&f, 0, &text);
+    if (!strstr(strbuf_str(&text), "     8  0-7                      main train.py:12 > train train.py:257\n"
+                                   "     1  5                12m00s    > (here)\n"
+                                   "     7  0-4,6-7             20s    > all_reduce  (majority)\n"))
+        fail_msg("%s", strbuf_str(&text));
+    /* most stand there, and of one no frame is known */
+    for (int i = 0; i < 8; i++)
+        reports[i].stack = i == 7 ? &none : i > 1 ? &inside : &stack;
+    reports[5].row.since = 80;
+    assert_int_equal(fleet_build(&f, &node, 1, reports, 8), 0);
+    strbuf_clear(&text);
+    fleet_put_tree(&f, 0, &text);
+    if (!strstr(strbuf_str(&text), "     7  0-6                      main train.py:12 > train train.py:257\n"
+                                   "     5  2-6                 20s    > (here)  (majority)\n"
+                                   "     2  0-1                 20s    > all_reduce\n"
+                                   "     1  7                   20s  (no stack)\n"))
+        fail_msg("%s", strbuf_str(&text));
+    strbuf_fini(&text);
+    fleet_fini(&f);
+}
+
 /* ---- relays ---- */
 
 /* What a relay does; it is a child, which knows it by this. */
@@ -1334,6 +1375,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_times_to_come),
         cmocka_unit_test(test_times_within_the_error),
         cmocka_unit_test(test_silent_are_not_sampled),
+        cmocka_unit_test(test_stacks_that_end_inside),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

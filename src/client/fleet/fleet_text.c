@@ -66,7 +66,32 @@ static void fleet_put_line(uint32_t n, const struct rank_set *ranks, double sinc
     strbuf_addf(out, "%s\n", line);
 }
 
-/* The branches below a node. */
+/* Since when the ranks of a class have its stack, which belongs to the line of these ranks alone; NAN: unknown, or no
+ * stack ends there. That they are the majority is added to the calls. */
+static double fleet_put_class(const struct fleet *f, uint32_t class_number, struct strbuf *calls) {
+    if (class_number == STACK_CLASSES_NONE)
+        return NAN;
+    if (f->classes[class_number].is_majority && f->stacks.n_classes > 1)
+        strbuf_adds(calls, "  (majority)");
+    return fleet_age_s(f, f->classes[class_number].since);
+}
+
+/* The ranks whose stack ends in a node from which others go on. */
+static void fleet_put_here(const struct fleet *f, uint32_t node, const char *what, int depth, int width,
+                           struct strbuf *out) {
+    const struct stack_node *s = &f->stacks.nodes[node];
+    struct rank_set ranks = {.n = 0};
+    struct strbuf calls;
+    strbuf_init(&calls, FLEET_TEXT_LINE);
+    strbuf_adds(&calls, what);
+    double since = fleet_put_class(f, s->class_number, &calls);
+    if (stack_classes_ranks(&f->stacks, node, true, &ranks) == 0)
+        fleet_put_line(s->n_here, &ranks, since, depth, strbuf_str(&calls), width, out);
+    rank_set_fini(&ranks);
+    strbuf_fini(&calls);
+}
+
+/* The branches below the root. */
 static void fleet_put_branches(const struct fleet *f, int width, struct strbuf *out) {
     const struct stack_classes *c = &f->stacks;
     struct strbuf calls;
@@ -78,22 +103,22 @@ static void fleet_put_branches(const struct fleet *f, int width, struct strbuf *
         struct rank_set ranks = {.n = 0};
         uint32_t end = stack_classes_line_end(c, i);
         const struct stack_node *s = &c->nodes[end];
+        bool is_leaf = s->child == STACK_CLASSES_NONE;
         while (depth > 0 && above[depth - 1] != c->nodes[i].parent)
             depth--;
-        double since = NAN;
         strbuf_clear(&calls);
         fleet_put_calls(c, i, end, &calls);
-        if (s->class_number != STACK_CLASSES_NONE) {
-            since = fleet_age_s(f, f->classes[s->class_number].since);
-            if (f->classes[s->class_number].is_majority && c->n_classes > 1)
-                strbuf_adds(&calls, "  (majority)");
-        }
+        double since = is_leaf ? fleet_put_class(f, s->class_number, &calls) : NAN;
         if (stack_classes_ranks(c, end, false, &ranks) == 0)
             fleet_put_line(s->n, &ranks, since, depth, strbuf_str(&calls), width, out);
         rank_set_fini(&ranks);
         above[depth++] = end;
+        if (!is_leaf && s->n_here > 0)
+            fleet_put_here(f, end, "(here)", depth, width, out);
         i = stack_classes_walk(c, end, false);
     }
+    if (c->nodes[STACK_CLASSES_ROOT].n_here > 0)
+        fleet_put_here(f, STACK_CLASSES_ROOT, "(no stack)", 0, width, out);
     strbuf_fini(&calls);
 }
 
@@ -151,7 +176,7 @@ void fleet_put_tree(const struct fleet *f, int width, struct strbuf *out) {
                 at);
     strbuf_addf(out, "%6s  %-*s %6s  %s\n", "N", FLEET_TEXT_RANKS, "RANKS", "SINCE",
                 "CALLS (outermost first; lines of the job's own code)");
-    if (f->stacks.n_nodes > 1)
+    if (f->stacks.n_nodes > 0)
         fleet_put_branches(f, width, out);
     fleet_put_others(f, width, out);
     if (f->note)
