@@ -3,6 +3,7 @@
 #include "tui/job_picture.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "tui/screen_picture.h"
 #include "tui/view/layout.h"
 #include "tui/view/rank_filter.h"
+#include "tui/view/rank_others.h"
 #include "tui/view/rank_text.h"
 
 #define JOB_PICTURE_ROUNDS 2 /* CPU is known from the second on */
@@ -81,30 +83,63 @@ static void job_picture_put_frame(struct json *j, const struct stack_node *n) {
     json_object_end(j);
 }
 
+/* What ranks with a stack, and those without, have in common: begins an object. The ranks are freed. */
+static void job_picture_put_ranks(struct json *j, const char *class, struct rank_set *ranks, double since_s,
+                                  bool is_majority) {
+    struct strbuf text;
+    strbuf_init(&text, RANK_SET_TEXT_MAX);
+    rank_set_put(ranks, 0, &text);
+    json_object_begin(j);
+    json_kv_string(j, "class", class);
+    json_kv_int(j, "n", rank_set_count(ranks));
+    json_kv_string(j, "ranks", strbuf_str(&text));
+    json_kv_number(j, "since_s", since_s, 1);
+    json_kv_bool(j, "majority", is_majority);
+    rank_set_fini(ranks);
+    strbuf_fini(&text);
+}
+
 /* A class: its ranks, and its frames, innermost first. */
 static void job_picture_put_class(struct json *j, const struct job_shot *s, int32_t number) {
     struct rank_set ranks = {.n = 0};
-    struct strbuf text;
     char class[RANK_FILTER_CLASS];
     uint32_t node = s->stacks.classes[number];
-    strbuf_init(&text, RANK_SET_TEXT_MAX);
-    if (stack_classes_ranks(&s->stacks, node, true, &ranks) == 0)
-        rank_set_put(&ranks, 0, &text);
+    stack_classes_ranks(&s->stacks, node, true, &ranks);
     rank_filter_name_class(s, number, class);
-    json_object_begin(j);
-    json_kv_string(j, "class", class);
-    json_kv_int(j, "n", job_shot_class_ranks(s, number));
-    json_kv_string(j, "ranks", strbuf_str(&text));
-    json_kv_number(j, "since_s", s->classes[number].since_s, 1);
-    json_kv_bool(j, "majority", s->classes[number].is_majority);
+    job_picture_put_ranks(j, class, &ranks, s->classes[number].since_s, s->classes[number].is_majority);
+    json_kv_null(j, "state");
+    json_kv_null(j, "host");
+    json_kv_null(j, "note");
     json_key(j, "frames");
     json_array_begin(j);
     for (; node != STACK_CLASSES_ROOT; node = s->stacks.nodes[node].parent)
         job_picture_put_frame(j, &s->stacks.nodes[node]);
     json_array_end(j);
     json_object_end(j);
-    rank_set_fini(&ranks);
-    strbuf_fini(&text);
+}
+
+/* Ranks without a stack: what is known of them in its place. */
+static void job_picture_put_others(struct json *j, const struct job_shot *s, const struct rank_others *o) {
+    struct rank_set ranks = {.n = 0};
+    rank_others_ranks(s, o, &ranks);
+    job_picture_put_ranks(j, NULL, &ranks, o->since_s, false);
+    json_kv_string(j, "state", rank_text_signs[o->state].word);
+    json_kv_string(j, "host", o->silent >= 0 && *s->hosts[o->silent].name ? s->hosts[o->silent].name : NULL);
+    json_kv_string(j, "note", o->note);
+    json_key(j, "frames");
+    json_array_begin(j);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void job_picture_put_stacks(struct json *j, const struct job_shot *s) {
+    struct rank_others *others;
+    for (size_t i = 0; i < s->stacks.n_classes; i++)
+        job_picture_put_class(j, s, (int32_t)i);
+    size_t n = rank_others_list(s, &others);
+    for (size_t i = 0; i < n; i++)
+        job_picture_put_others(j, s, &others[i]);
+    free(others);
 }
 
 /* Hosts of whose ranks there is no news: what the document has nothing of, or only something old. */
@@ -122,7 +157,7 @@ static void job_picture_put_silent(struct json *j, const struct job_shot *s) {
     json_array_end(j);
 }
 
-static int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, struct strbuf *out) {
+int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, struct strbuf *out) {
     struct rank_filter filter = {.is_read = false};
     struct match m = {.active = false};
     struct json j;
@@ -141,8 +176,7 @@ static int job_picture_put_json(const struct job_picture *p, const struct job_sh
             if (!m.active || rank_filter_matches(&filter, &m, s, &s->ranks[i]) != m.negated)
                 job_picture_put_rank(&j, s, &s->ranks[i]);
     } else
-        for (size_t i = 0; i < s->stacks.n_classes; i++)
-            job_picture_put_class(&j, s, (int32_t)i);
+        job_picture_put_stacks(&j, s);
     json_array_end(&j);
     json_object_end(&j);
     strbuf_addc(out, '\n');

@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "client/fleet/fleet_source.h"
 #include "tui/core/app.h"
+#include "tui/model/job_shot.h"
 
 struct job_picture {
     const char *target; /* the job: "job:train.py", or a pid of one of its processes */
@@ -27,5 +28,8 @@ const struct screen_def *job_picture_find(const char *name, const char *target);
  * the error: there is no such job, or nothing is known of it in time. */
 int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
                     struct err *e);
+
+/* Append the rows of p->screen, which is that of the ranks or the stacks, as JSON. Pure. 0, or -1 without memory. */
+int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, struct strbuf *out);
 
 #endif

@@ -135,7 +135,8 @@ def test_some(ranks, screen, probing_top, ptrace):
     s.type("q")
     s.wait_for("status=0")
     s.shell(f"clear; {probing_top.path} --screen stacks job:{ranks[0].pid}/1-2; echo status=$?")
-    s.wait_for("Stacks   2 stacks of 5 ranks")
+    s.wait_for("Stacks   2 stacks of 4 ranks")
+    s.wait_for("- (missing: ")  # rank 4
     s.type("p")
     s.wait_for("Ranks 2 of 5   FILTER rank:1-2")
     s.type("q")
@@ -163,7 +164,8 @@ def test_exports(ranks, probing_top):
     assert [(row["rank"], row["pid"], row["where"], row["agent"]) for row in answer["ranks"]] == [
         (1, ranks[1].pid, "train fleet.py:9", False), (2, ranks[2].pid, "Queue.get < fleet.py:5", False)]
     answer = probing_top(ranks[3].pid, "--export", "json", "--screen", "stacks", timeout=60).ok().json()
-    assert [(row["n"], row["ranks"], row["majority"]) for row in answer["stacks"]] == [(1, "2", False), (3, "0-1,3", True)]
+    assert [(row["n"], row["ranks"], row["majority"], row["state"]) for row in answer["stacks"]] == [
+        (1, "2", False, None), (3, "0-1,3", True, None), (1, "4", False, "missing")]
     assert [frame["func"] for frame in answer["stacks"][1]["frames"]] == ["train", "main", "<module>"]
     refused = probing_top(job, "--export", "svg", "--screen", "ranks")
     assert refused.status == 2 and "--screen is for --export txt" in refused.stderr

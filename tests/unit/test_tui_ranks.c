@@ -20,6 +20,7 @@
 #include "tui/core/app_take.h"
 #include "tui/core/job_state.h"
 #include "tui/core/screen.h"
+#include "tui/job_picture.h"
 #include "tui/view/rank_filter.h"
 #include "tui/view/rank_grid.h"
 #include "tui/view/rank_text.h"
@@ -553,6 +554,58 @@ static void test_ranks_of_class(void **state) {
     app_free(a);
 }
 
+/* Rows as JSON have a text. */
+static void check_json(const struct screen_def *screen, const struct job_shot *s, const char *want) {
+    const struct job_picture picture = {.screen = screen, .json = true};
+    struct strbuf out;
+    strbuf_init(&out, 1 << 20);
+    assert_int_equal(job_picture_put_json(&picture, s, &out), 0);
+    if (!strstr(strbuf_str(&out), want))
+        fail_msg("no %s in %s", want, strbuf_str(&out));
+    strbuf_fini(&out);
+}
+
+/* Ranks without a stack are rows by their state, those of a host that gives no news a row for each host. */
+static void test_ranks_without_a_stack(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_BARE, "O", false);
+    fixture_shows(a, 24, 120, "1h ? (no news: may not be read: ptrace_scope is 2)");
+    fixture_shows(a, 24, 120, " - (missing: WORLD_SIZE promises it");
+    fixture_shows(a, 24, 80, "Stacks   1 stack of 2 ranks");
+    check_json(
+        &screen_stacks, a->job.shot,
+        "{\n      \"class\": null,\n      \"n\": 1,\n      \"ranks\": \"3\",\n      \"since_s\": null,\n"
+        "      \"majority\": false,\n      \"state\": \"missing\",\n      \"host\": null,\n"
+        "      \"note\": \"WORLD_SIZE promises it, and no process of this host is it\",\n"
+        "      \"frames\": []\n    }");
+    fixture_press(a, "End d"); /* it cannot be compared, and Enter shows it */
+    fixture_shows(a, 24, 80, "no stack of these ranks is known");
+    fixture_press(a, "Enter");
+    fixture_shows(a, 24, 80, "Ranks 1 of 4   FILTER rank:3");
+    app_free(a);
+    a = job_fixture_app(JOB_FIXTURE_1000, "O", false);
+    struct job_shot *shot = a->job.shot;
+    shot->hosts[70].silent = "no relay: Connection refused";
+    for (size_t i = 576; i < 584; i++) { /* another host */
+        shot->ranks[i].state = FLEET_UNKNOWN;
+        shot->ranks[i].class_number = -1;
+        shot->ranks[i].note = "no news from its host for 9 s";
+    }
+    shot->hosts[72].silent = "no relay: Connection refused";
+    fixture_press(a, "p O End");
+    fixture_shows(a, 24, 120, " x (ended)");
+    fixture_shows(a, 24, 120, " ? (gpu70: no news from its host for 12 s)");
+    fixture_shows(a, 24, 120, " ? (gpu72: no news from its host for 9 s)");
+    fixture_shows(a, 24, 120, "Stack of 8 ranks");
+    fixture_shows(a, 24, 120, "no stack is known");
+    check_json(&screen_stacks, shot, "\"ranks\": \"576-583\",\n      \"since_s\": null,\n");
+    check_json(&screen_stacks, shot, "\"state\": \"no news\",\n      \"host\": \"gpu72\",\n");
+    fixture_press(a, "\\ e n d e d Enter");
+    fixture_shows(a, 24, 120, "x (ended)");
+    fixture_hides(a, 24, 120, "gpu72");
+    app_free(a);
+}
+
 /* In the cells arrows move, and Enter shows the ranks of a cell. */
 static void test_cell_focus(void **state) {
     (void)state;
@@ -683,6 +736,7 @@ int main(void) {
         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_cell_focus),
         cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_ranks_without_a_stack),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_compare),

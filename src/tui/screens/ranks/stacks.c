@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stacks: the stacks of all ranks of a job as one tree. A row is a chain of calls that its ranks
- * share; where they go different ways there is a row for each. Enter shows its ranks.
+ * share; where they go different ways there is a row for each. Ranks without a stack are rows below it.
+ * Enter shows the ranks of a row.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_screen.h"
@@ -14,8 +15,10 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
 #include "tui/screens/ranks/rank_stack.h"
 #include "tui/view/rank_filter.h"
+#include "tui/view/rank_others.h"
 #include "tui/view/rank_text.h"
 #include "tui/view/time_text.h"
 #include "tui/view/view.h"
@@ -25,21 +28,24 @@
 #define STACKS_RANGES 4 /* of ranks in a row */
 #define STACKS_MUCH 20  /* rows from which on the stack has a part, though rows are left out */
 
-/* A chain of nodes, the last of which is `end`. */
+/* A chain of nodes, the last of which is `end`; or ranks without a stack. */
 struct stacks_row {
     const struct job_shot *shot;
     uint32_t start, end;
     int indent;
     bool here;      /* only those whose stack ends there */
     uint32_t n;     /* ranks */
-    int32_t number; /* of the class that they are; -1: several */
+    int32_t number; /* of the class that they are; -1: several, or none */
+    /* without a stack: what is known of them, of the state's `others`; NULL */
+    const struct rank_others *others;
 };
 
 struct stacks_state {
     const struct job_shot *shot; /* that the rows are of */
     struct stacks_row *pool;     /* owned; all of them, */
     size_t n_pool, cap_pool;
-    struct stacks_row *rows; /* and those that are shown. Owned */
+    struct rank_others *others; /* owned */
+    struct stacks_row *rows;    /* and those that are shown. Owned */
     size_t cap_rows;
     int n;
     struct view view;
@@ -54,7 +60,10 @@ static const struct stack_node *stacks_node(const struct stacks_row *r, uint32_t
 
 /* The ranks of a row, into an empty set. */
 static void stacks_put_ranks(const struct stacks_row *r, struct rank_set *out) {
-    stack_classes_ranks(&r->shot->stacks, r->end, r->here, out);
+    if (r->others)
+        rank_others_ranks(r->shot, r->others, out);
+    else
+        stack_classes_ranks(&r->shot->stacks, r->end, r->here, out);
 }
 
 /* ---- what a row shows ---- */
@@ -71,6 +80,10 @@ static void stacks_put_calls(const struct stacks_row *r, struct strbuf *out) {
     uint32_t chain[STACK_CLASSES_DEPTH + 1];
     size_t n = 0;
     bool has_own = false, is_first = true;
+    if (r->others) {
+        rank_others_put(r->shot, r->others, out);
+        return;
+    }
     if (r->here && r->start == STACK_CLASSES_NONE) {
         strbuf_adds(out, r->end == STACK_CLASSES_ROOT ? "(no stack)" : "(here)");
         return;
@@ -112,6 +125,8 @@ static void stacks_cell_since(const void *row, struct table_cell *c) {
     c->text[0] = '\0';
     if (r->number >= 0)
         rank_text_since(r->shot->classes[r->number].since_s, c->text, sizeof c->text);
+    else if (r->others)
+        rank_text_since(r->others->since_s, c->text, sizeof c->text);
     c->role = ROLE_TEXT;
 }
 
@@ -122,7 +137,7 @@ static void stacks_cell_sign(const void *row, struct table_cell *c) {
     struct rank_set ranks = {.n = 0};
     c->text[0] = '\0';
     stacks_put_ranks(r, &ranks);
-    for (size_t i = 0; r->number >= 0 && i < r->shot->n_ranks; i++) {
+    for (size_t i = 0; (r->number >= 0 || r->others) && i < r->shot->n_ranks; i++) {
         const struct rank_text_sign *of = rank_text_sign(&r->shot->ranks[i]);
         if ((!sign || of->weight > sign->weight) && rank_set_has(&ranks, r->shot->ranks[i].rank))
             sign = of;
@@ -145,7 +160,7 @@ static void stacks_cell_calls(const void *row, struct table_cell *c) {
     if (r->number >= 0 && r->shot->classes[r->number].is_majority)
         strbuf_adds(&text, "   majority");
     snprintf(c->text, sizeof c->text, "%s", strbuf_str(&text));
-    c->role = ROLE_FUNC;
+    c->role = r->others ? ROLE_MUTED : ROLE_FUNC;
     strbuf_fini(&text);
 }
 
@@ -180,6 +195,8 @@ static const void *stacks_row(const void *state, int at) {
 
 static uint64_t stacks_key(const void *row) {
     const struct stacks_row *r = stacks_of(row);
+    if (r->others)
+        return hash_mix((uint64_t)r->others->state << 32 | (uint32_t)r->others->silent);
     return stacks_node(r, r->end)->id * 2 + r->here + 1;
 }
 
@@ -265,15 +282,33 @@ static void stacks_add_chain(struct stacks_state *s, uint32_t start, int indent)
         stacks_add_here(s, end, indent + 1);
 }
 
+/* The ranks without a stack, which are in no node. */
+static void stacks_add_others(struct stacks_state *s) {
+    free(s->others);
+    size_t n = rank_others_list(s->shot, &s->others);
+    for (size_t i = 0; i < n; i++) {
+        struct stacks_row *row = stacks_add(s);
+        if (row)
+            *row = (struct stacks_row){.shot = s->shot,
+                                       .start = STACK_CLASSES_NONE,
+                                       .end = STACK_CLASSES_ROOT,
+                                       .n = s->others[i].n,
+                                       .number = -1,
+                                       .others = &s->others[i]};
+    }
+}
+
 static void stacks_make(struct stacks_state *s) {
     const struct stack_classes *c = &s->shot->stacks;
     s->n_pool = 0;
-    if (c->n_nodes == 0)
-        return;
-    for (uint32_t at = c->nodes[STACK_CLASSES_ROOT].child; at != STACK_CLASSES_NONE; at = c->nodes[at].next)
-        stacks_add_chain(s, at, 0);
-    if (c->nodes[STACK_CLASSES_ROOT].n_here)
-        stacks_add_here(s, STACK_CLASSES_ROOT, 0);
+    if (c->n_nodes > 0) {
+        uint32_t at = c->nodes[STACK_CLASSES_ROOT].child;
+        for (; at != STACK_CLASSES_NONE; at = c->nodes[at].next)
+            stacks_add_chain(s, at, 0);
+        if (c->nodes[STACK_CLASSES_ROOT].n_here)
+            stacks_add_here(s, STACK_CLASSES_ROOT, 0);
+    }
+    stacks_add_others(s);
 }
 
 static void stacks_update(void *state, struct app *app) {
@@ -316,6 +351,7 @@ static void stacks_fini(void *state) {
     struct stacks_state *s = state;
     view_fini(&s->view);
     free(s->pool);
+    free(s->others);
     free(s->rows);
 }
 
@@ -388,7 +424,10 @@ static bool stacks_act(void *state, struct app *app, enum action action) {
         can = r && stacks_find_other(r, &other);
         s->compares = !s->compares && can;
         if (!can)
-            app_message(app, false, r ? "all ranks go through this" : "no stack is selected");
+            app_message(app, false,
+                        !r                             ? "no stack is selected"
+                        : r->end == STACK_CLASSES_ROOT ? "no stack of these ranks is known"
+                                                       : "all ranks go through this");
         return true;
     case ACTION_BACK:
         if (!s->compares)
@@ -419,11 +458,11 @@ static void stacks_status(const void *state, const struct app *app, struct strbu
     strbuf_adds(out, "Stacks");
     if (s->shot) {
         char when[32];
-        size_t n = s->shot->stacks.n_classes;
+        size_t n = s->shot->stacks.n_classes, n_ranks = s->shot->stacks.n_ranks;
         time_text_clock(s->shot->at_s, when, sizeof when);
         when[strcspn(when, ".")] = '\0'; /* without tenths */
-        strbuf_addf(out, "   %zu %s of %zu %s at %s", n, n == 1 ? "stack" : "stacks", s->shot->n_ranks,
-                    s->shot->n_ranks == 1 ? "rank" : "ranks", when);
+        strbuf_addf(out, "   %zu %s of %zu %s at %s", n, n == 1 ? "stack" : "stacks", n_ranks,
+                    n_ranks == 1 ? "rank" : "ranks", when);
     }
     view_put_filter(&s->view, out);
     if (s->view.search.active)
