@@ -296,6 +296,27 @@ static void reference_formats(void) {
         reference_item(f->name, "", text);
     }
     strbuf_fini(&takes);
+    printf("\n## Ranks and stacks of a job as JSON\n\n");
+    reference_wrap("",
+                   "`--export json --screen ranks job:` writes the rows of Ranks, `--screen stacks` those of "
+                   "Stacks, in an array of that name. Beside it are `schema_version`, `job`, `world`, "
+                   "`timestamp`, `judged`, `verdicts` and `silent_hosts`. `null` is unknown.");
+    printf("\n");
+    reference_item("judged", "",
+                   "whether it was judged for whom ranks wait. An export does not judge: it is "
+                   "`false`, and no `sign` is `!`. `probing cluster verdict job: --json` judges. "
+                   "`verdicts` has what the steps of the ranks show, such as a straggler.");
+    printf("\n");
+    reference_item("ranks", "",
+                   "`rank`, `host`, `pid`, `sign`, `state`, `operation`, `since_s`, `late`, "
+                   "`where`, `class`, `step`, `step_ms`, `own_ms`, `lag_ms`, `cpu_pct`, "
+                   "`rss_bytes`, `gpu_util_pct`, `gpu_mem_bytes`, `agent`, `note`.");
+    printf("\n");
+    reference_item("stacks", "",
+                   "`class`, `n`, `ranks`, `since_s`, `majority`, `state`, `host`, `note`, "
+                   "`frames` (innermost first). Of ranks without a stack `class` is `null`, "
+                   "`frames` is empty, and `state` and `note` have the reason; `host` is the "
+                   "one that gives no news. Of ranks with a stack these three are `null`.");
 }
 
 static const struct {

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "client/fleet/fleet_open.h"
 #include "client/output.h"
+#include "client/verdict/verdict.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_life.h"
@@ -26,6 +27,8 @@
 #define JOB_PICTURE_LIMIT_S 20.0
 #define JOB_PICTURE_TEXT 4096
 #define JOB_PICTURE_LINE 8192
+#define JOB_PICTURE_SCHEMA_VERSION 1
+#define JOB_PICTURE_MIB 1048576.0
 
 const struct screen_def *job_picture_find(const char *name, const char *target) {
     const struct screen_def *tab;
@@ -67,8 +70,11 @@ static void job_picture_put_rank(struct json *j, const struct job_shot *s, const
     job_picture_put_int(j, "step", r->step, r->step >= 0);
     json_kv_number(j, "step_ms", r->step_ms, 3);
     json_kv_number(j, "own_ms", r->own_ms, 3);
+    json_kv_number(j, "lag_ms", r->lag_ms, 3);
     json_kv_number(j, "cpu_pct", r->cpu_pct, 1);
     job_picture_put_int(j, "rss_bytes", r->rss_bytes, r->rss_bytes >= 0);
+    json_kv_number(j, "gpu_util_pct", r->gpu_util, 1);
+    json_kv_number(j, "gpu_mem_bytes", r->gpu_mem_mb * JOB_PICTURE_MIB, 0);
     json_kv_bool(j, "agent", r->has_agent);
     json_kv_string(j, "note", r->note);
     json_object_end(j);
@@ -142,6 +148,30 @@ static void job_picture_put_stacks(struct json *j, const struct job_shot *s) {
     free(others);
 }
 
+/* Whether somebody judged for whom ranks wait, and what is known to be wrong. */
+static void job_picture_put_verdicts(struct json *j, const struct job_shot *s) {
+    static const enum verdict_level levels[] = {
+        [JOB_SHOT_NOTE] = VERDICT_NOTE, [JOB_SHOT_WARNING] = VERDICT_WARN, [JOB_SHOT_BAD] = VERDICT_BAD};
+    json_kv_bool(j, "judged", s->is_judged);
+    json_key(j, "verdicts");
+    json_array_begin(j);
+    for (size_t i = 0; i < s->n_verdicts; i++) {
+        const struct job_shot_verdict *v = &s->verdicts[i];
+        struct strbuf ranks;
+        strbuf_init(&ranks, RANK_SET_TEXT_MAX);
+        rank_set_put(&v->ranks, 0, &ranks);
+        json_object_begin(j);
+        json_kv_string(j, "code", v->code);
+        json_kv_string(j, "level", verdict_level_name(levels[v->level]));
+        json_kv_string(j, "brief", v->brief);
+        json_kv_string(j, "text", v->text);
+        json_kv_string(j, "ranks", v->ranks.n ? strbuf_str(&ranks) : NULL);
+        json_object_end(j);
+        strbuf_fini(&ranks);
+    }
+    json_array_end(j);
+}
+
 /* Hosts of whose ranks there is no news: what the document has nothing of, or only something old. */
 static void job_picture_put_silent(struct json *j, const struct job_shot *s) {
     json_key(j, "silent_hosts");
@@ -165,9 +195,11 @@ int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, 
         match_set(&m, p->filter, true);
     json_init(&j, out, 2);
     json_object_begin(&j);
+    json_kv_int(&j, "schema_version", JOB_PICTURE_SCHEMA_VERSION);
     json_kv_string(&j, "job", s->job);
     job_picture_put_int(&j, "world", s->world, s->world > 0);
     json_kv_number(&j, "timestamp", s->at_s, 3);
+    job_picture_put_verdicts(&j, s);
     job_picture_put_silent(&j, s);
     json_key(&j, p->screen->name);
     json_array_begin(&j);
@@ -232,8 +264,10 @@ static int job_picture_put_fixed(const struct job_picture *p, const struct app_c
         return -1;
     int rc = fleet_source_fill(source, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);
     struct job_shot *s = rc == 0 ? job_shot_new(fleet_source_get(source)) : NULL;
-    if (s)
+    if (s) {
         s->is_final = source->is_final;
+        s->is_judged = false; /* its verdicts are those of the steps alone */
+    }
     if (rc == 0)
         job_picture_note(source);
     fleet_source_close(source);

@@ -160,7 +160,8 @@ def test_exports(ranks, probing_top):
     refused = probing_top(f"{job}/1-2,4", "--export", "json", "--screen", "ranks", timeout=60)
     assert refused.status == 3 and "no process of this machine is rank 4" in refused.stderr
     answer = probing_top(f"{job}/1-2", "--export", "json", "--screen", "ranks", timeout=60).ok().json()
-    assert answer["world"] == 5
+    assert answer["schema_version"] == 1 and answer["world"] == 5 and answer["judged"] is False and answer["verdicts"] == []
+    assert {"lag_ms", "gpu_util_pct", "gpu_mem_bytes"} <= set(answer["ranks"][0])
     assert [(row["rank"], row["pid"], row["where"], row["agent"]) for row in answer["ranks"]] == [
         (1, ranks[1].pid, "train fleet.py:9", False), (2, ranks[2].pid, "Queue.get < fleet.py:5", False)]
     answer = probing_top(ranks[3].pid, "--export", "json", "--screen", "stacks", timeout=60).ok().json()

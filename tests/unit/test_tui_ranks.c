@@ -565,6 +565,30 @@ static void check_json(const struct screen_def *screen, const struct job_shot *s
     strbuf_fini(&out);
 }
 
+/* All columns are keys, and whether it was judged is shown: without that a sign has no meaning. */
+static void test_json(void **state) {
+    (void)state;
+    struct job_shot *s = job_fixture(JOB_FIXTURE_HUNG);
+    s->ranks[0].gpu_util = 93;
+    s->ranks[0].gpu_mem_mb = 62000;
+    s->ranks[0].lag_ms = 12.5;
+    check_json(&screen_ranks, s, "{\n  \"schema_version\": 1,\n  \"job\": \"train.py-c4f2\",");
+    check_json(&screen_ranks, s, "\"lag_ms\": 12.500,");
+    check_json(&screen_ranks, s, "\"gpu_util_pct\": 93.0,\n      \"gpu_mem_bytes\": 65011712000,");
+    check_json(&screen_ranks, s, "\"lag_ms\": null,");
+    check_json(&screen_ranks, s, "\"gpu_util_pct\": null,\n      \"gpu_mem_bytes\": null,");
+    s->is_judged = true;
+    check_json(
+        &screen_stacks, s,
+        "\"judged\": true,\n  \"verdicts\": [\n    {\n      \"code\": \"HUNG\",\n      \"level\": \"bad\",\n"
+        "      \"brief\": \"HUNG RANK 5\",");
+    check_json(&screen_ranks, s, "\"ranks\": \"5\"\n    }\n  ],\n  \"silent_hosts\": [],");
+    job_shot_free(s);
+    s = job_fixture(JOB_FIXTURE_HEALTHY);
+    check_json(&screen_ranks, s, "\"judged\": false,\n  \"verdicts\": [],");
+    job_shot_free(s);
+}
+
 /* Ranks without a stack are rows by their state, those of a host that gives no news a row for each host. */
 static void test_ranks_without_a_stack(void **state) {
     (void)state;
@@ -736,6 +760,7 @@ int main(void) {
         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_cell_focus),
         cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_json),
         cmocka_unit_test(test_ranks_without_a_stack),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_command),
