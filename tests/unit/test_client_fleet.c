@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_text.h"
+#include "client/fleet/job_rows.h"
 #include "client/fleet/watch_there.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -228,6 +229,41 @@ static void test_stacks_that_end_inside(void **state) {
                                    "     1  7                   20s  (no stack)\n"))
         fail_msg("%s", strbuf_str(&text));
     strbuf_fini(&text);
+    fleet_fini(&f);
+}
+
+/* The note of a rank is why no agent can be loaded into it, else why it could not be read. */
+static void test_notes_of_ranks(void **state) {
+    (void)state;
+    struct target_process processes[3] = {
+        {.why_not = "process 1000 is another user's"}, {.user = ""}, {.user = ""}};
+    struct job_member members[3];
+    struct job job = {.name = "train.py-c4f2",
+                      .source = &rank_env_sources[0],
+                      .members = members,
+                      .n_members = 3,
+                      .n_ranks = 3};
+    const struct jobs_here here = {.list = processes, .n = 3, .jobs = {.items = &job, .n = 1}};
+    struct fleet_node node = {.host = "a"};
+    struct fleet_report reports[3];
+    struct fleet f = {.taken_at = NAN};
+    report_clear(&REPORT_TABLE_JOB, &node.job);
+    for (int32_t i = 0; i < 3; i++) {
+        members[i] = (struct job_member){.process = (size_t)i, .pid = 1000 + i, .role = JOB_RANK, .rank = i};
+        reports[i] = (struct fleet_report){.row = rank_row(i, "S")};
+        reports[i].row.note = i < 2 ? "process did not answer: it is tried again after 30 s" : NULL;
+    }
+    assert_int_equal(fleet_build(&f, &node, 1, reports, 3), 0);
+    struct result *r = job_rows_ranks(&here, NULL, NULL, &f);
+    assert_non_null(r);
+    assert_int_equal(r->n_rows, 3);
+    const struct result_column *note = &r->columns[r->n_columns - 1];
+    assert_string_equal(note->name, "note");
+    assert_string_equal(note->values[0].s, "process 1000 is another user's");
+    assert_int_equal(note->kinds[1], SQL_TEXT);
+    assert_string_equal(note->values[1].s, "process did not answer: it is tried again after 30 s");
+    assert_int_equal(note->kinds[2], SQL_NULL);
+    result_unref(r);
     fleet_fini(&f);
 }
 
@@ -1376,6 +1412,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_times_within_the_error),
         cmocka_unit_test(test_silent_are_not_sampled),
         cmocka_unit_test(test_stacks_that_end_inside),
+        cmocka_unit_test(test_notes_of_ranks),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,16 +212,22 @@ static void job_rows_uptime(struct result *r, size_t c, const struct job_row *ro
         result_put_real(r, c, isnan(p->uptime_s) ? NAN : round(p->uptime_s * 10) / 10);
 }
 
-static void job_rows_rank_note(struct result *r, size_t c, const struct job_row *row) {
-    const struct target_process *p = job_rows_process(row);
-    job_rows_text(r, c, p ? p->why_not : "WORLD_SIZE promises it, and no process of this host is it");
-}
-
 /* What a fleet knows of the rank of this process; NULL: nothing. */
 static const struct fleet_rank *job_rows_fleet(const struct job_row *row) {
     const struct fleet_rank *r =
         row->fleet && row->member && row->member->role == JOB_RANK ? fleet_find(row->fleet, row->rank) : NULL;
     return r && r->pid == row->member->pid ? r : NULL;
+}
+
+/* Why no agent can be loaded into it, or why it could not be read now. */
+static void job_rows_rank_note(struct result *r, size_t c, const struct job_row *row) {
+    const struct target_process *p = job_rows_process(row);
+    const struct fleet_rank *f = job_rows_fleet(row);
+    job_rows_text(r, c,
+                  !p              ? "WORLD_SIZE promises it, and no process of this host is it"
+                  : p->why_not[0] ? p->why_not
+                  : f             ? f->note
+                                  : NULL);
 }
 
 static void job_rows_doing(struct result *r, size_t c, const struct job_row *row) {
