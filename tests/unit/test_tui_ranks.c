@@ -191,6 +191,12 @@ static void test_filters(void **state) {
     assert_int_equal(count(s, "rank:0-"), 0);
     assert_int_equal(count(s, "host:gpu1"), 4);
     assert_int_equal(count(s, "host:gpu"), 0);
+    s->hosts[1].name = "gpu1.example.com";
+    assert_int_equal(count(s, "host:gpu1"), 4);
+    assert_int_equal(count(s, "host:gpu1.example.com"), 4);
+    assert_int_equal(count(s, "host:gpu1.example"), 0);
+    s->hosts[1].name = "10.0.0.1";
+    assert_int_equal(count(s, "host:10"), 0);
     assert_int_equal(count(s, "late"), 8);
     assert_int_equal(count(s, "loader.py"), 1);
     assert_int_equal(count(s, "collective|rank:5"), 8);
@@ -340,6 +346,48 @@ static void test_gpus(void **state) {
     fixture_shows(a, 24, 80, "WHERE"); /* they give way first */
     app_job_take(a, job_fixture(JOB_FIXTURE_HUNG));
     fixture_hides(a, 24, 160, "GMEM");
+    app_free(a);
+}
+
+/* 64 ranks on hosts whose names are made of a number. */
+static void take_hosts(struct app *a, const char *before, const char *behind) {
+    struct job_shot *shot = job_fixture(JOB_FIXTURE_64);
+    for (size_t i = 0; i < shot->n_hosts; i++) {
+        char name[160];
+        (void)snprintf(name, sizeof name, "%s%zu%s", before, i, behind);
+        shot->hosts[i].name = arena_strdup(&shot->arena, name);
+        assert_non_null(shot->hosts[i].name);
+    }
+    app_job_take(a, shot);
+}
+
+/* Names of hosts are whole where there is room, and else cut so that they do not look alike. */
+static void test_names_of_hosts(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_64, "p", false);
+    take_hosts(a, "llama-worker-1", "");
+    fixture_shows(a, 24, 80, " …rker-12 ");
+    fixture_shows(a, 24, 80, "…a-worker-17 cccccccc"); /* the cells */
+    fixture_shows(a, 24, 120, " llama-worker-12 ");
+    take_hosts(a, "10.100.100.", "");
+    fixture_shows(a, 24, 80, " …0.100.2 ");
+    fixture_shows(a, 24, 120, " 10.100.100.2 ");
+    take_hosts(a, "gpu", ".cluster.example.com");
+    fixture_shows(a, 24, 80, " gpu2        1234 ");
+    fixture_shows(a, 24, 80, "gpu7 cccccccc");
+    fixture_shows(a, 24, 160, " gpu2.cluster.example.com ");
+    fixture_press(a, "\\ h o s t : g p u 2 Enter");
+    fixture_shows(a, 24, 80, "Ranks 8 of 64");
+    fixture_press(a, "A");
+    take_hosts(a, "", "-of-the-llama-workers");
+    fixture_shows(a, 24, 80, " 2-of-th… ");
+    fixture_shows(a, 24, 160, " 2-of-the-llama-workers ");
+    /* one that is longer than any column leaves the others theirs */
+    take_hosts(a, "a-name-that-is-much-longer-than-a-name-of-a-host-should-ever-be-but-may-be-all-the-same-",
+               "");
+    fixture_shows(a, 24, 80, "…-the-same-7 cccccccc");
+    fixture_shows(a, 24, 200, "-be-but-may-be-all-the-same-2 ");
+    fixture_shows(a, 24, 200, "attention model.py:210");
     app_free(a);
 }
 
@@ -754,6 +802,7 @@ int main(void) {
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_silent_hosts),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_names_of_hosts),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_offer),

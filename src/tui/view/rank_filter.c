@@ -58,6 +58,13 @@ static const char *rank_filter_host(const struct job_shot *f, const struct job_s
     return name ? name : "";
 }
 
+/* Its host by its name, or without its domain, as the screen may show it; the end of an address is not one. */
+static bool rank_filter_has_host(const struct job_shot *f, const struct job_shot_rank *r, const char *name) {
+    const char *behind = rank_filter_behind(rank_filter_host(f, r), name);
+    return behind &&
+           (!*behind || (*name && !strchr(name, '.') && *behind == '.' && !strchr("0123456789", behind[1])));
+}
+
 /* What its row shows, in one text. */
 static bool rank_filter_has_text(const struct match *m, const struct job_shot *shot,
                                  const struct job_shot_rank *r) {
@@ -83,7 +90,7 @@ bool rank_filter_matches(struct rank_filter *f, const struct match *m, const str
             if (rank_set_has(&f->sets[i], r->rank))
                 return true;
         } else if ((name = rank_filter_behind(text, RANK_FILTER_HOST))) {
-            if (strcasecmp(rank_filter_host(shot, r), name) == 0)
+            if (rank_filter_has_host(shot, r, name))
                 return true;
         } else if ((name = rank_filter_behind(text, RANK_FILTER_OF_CLASS))) {
             if (rank_filter_has_class(shot, r, name))

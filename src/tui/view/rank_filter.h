@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_filter: which ranks of a job a typed text means: "rank:0-63,70", "host:gpu1", "class:3fa2",
- * "late", or a text in the row; alternatives separated by |. Pure.
+ * rank_filter: which ranks of a job a typed text means: "rank:0-63,70", "host:gpu1" (also of
+ * gpu1.example.com), "class:3fa2", "late", or a text in the row; alternatives separated by |. Pure.
  */
 #ifndef TUI_VIEW_RANK_FILTER_H
 #define TUI_VIEW_RANK_FILTER_H

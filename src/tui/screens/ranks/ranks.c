@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 #include "tui/screens/ranks/rank_stack.h"
 #include "tui/view/rank_filter.h"
 #include "tui/view/rank_grid.h"
@@ -30,6 +31,7 @@
 #define RANKS_NAME_COLS 12  /* of the name of a group */
 #define RANKS_NAME 64
 #define RANKS_HOST_COLUMN 1 /* left out while there is one host */
+#define RANKS_HOST_MOST 40  /* columns of it, however long the names are */
 
 /* How the cells are grouped. */
 enum ranks_group { RANKS_BY_HOST, RANKS_BY_CLASS, RANKS_BY_RANK, RANKS_GROUPS };
@@ -38,6 +40,13 @@ enum ranks_group { RANKS_BY_HOST, RANKS_BY_CLASS, RANKS_BY_RANK, RANKS_GROUPS };
 enum ranks_cell { RANKS_CELL_STATE, RANKS_CELL_STEP, RANKS_CELL_CPU, RANKS_CELLS };
 
 struct ranks_state;
+
+/* What the names of the hosts have in common, so that they do not look alike where they are cut. */
+struct ranks_hosts {
+    size_t domain;            /* bytes of the domain, with its dot, that all of them end with; 0: none */
+    int widest, widest_short; /* columns of the longest one, and without the domain */
+    enum grid_align align;    /* they differ at the end: the beginning is cut; or the other way round */
+};
 
 struct ranks_row {
     const struct job_shot *shot;
@@ -55,6 +64,9 @@ struct ranks_state {
     int n;
     size_t cap_pool, cap_rows;
     struct view view;
+    struct table_column columns[TABLE_MAX_COLUMNS]; /* of the view */
+    bool has_hosts;                                 /* with HOST, */
+    struct ranks_hosts hosts;
     struct rank_filter filter, search;
 
     struct rank_grid grid;          /* no lines: it is not drawn */
@@ -97,6 +109,15 @@ static void ranks_cell_host(const void *row, struct table_cell *c) {
     const char *name = job_shot_host_name(ranks_of(row)->shot, ranks_of(row)->rank);
     snprintf(c->text, sizeof c->text, "%s", name ? name : "-");
     c->role = name ? ROLE_TEXT : ROLE_MUTED;
+}
+
+/* Without the domain of all. */
+static void ranks_cell_host_short(const void *row, struct table_cell *c) {
+    size_t domain = ranks_of(row)->state->hosts.domain, len;
+    ranks_cell_host(row, c);
+    len = strlen(c->text);
+    if (len > domain)
+        c->text[len - domain] = '\0';
 }
 
 static void ranks_cell_step(const void *row, struct table_cell *c) {
@@ -249,16 +270,6 @@ static const struct table_column ranks_columns[] = {
 #define RANKS_GPU_COLUMNS 2 /* the last ones; they are left out where no rank has a GPU */
 #define RANKS_COLUMNS ((int)(sizeof ranks_columns / sizeof ranks_columns[0]))
 
-/* The same without HOST. */
-static const struct table_column *ranks_columns_here(void) {
-    static struct table_column columns[RANKS_COLUMNS];
-    if (!columns[0].title)
-        for (int i = 0, n = 0; i < RANKS_COLUMNS; i++)
-            if (i != RANKS_HOST_COLUMN)
-                columns[n++] = ranks_columns[i];
-    return columns;
-}
-
 static bool ranks_have_gpus(const struct job_shot *f) {
     for (size_t i = 0; f && i < f->n_ranks; i++)
         if (f->ranks[i].gpu_util > 0 || f->ranks[i].gpu_mem_mb > 0)
@@ -269,7 +280,7 @@ static bool ranks_have_gpus(const struct job_shot *f) {
 /* The column HOST comes and goes, and so do those of GPUs; sorting stays with its column. */
 static void ranks_set_columns(struct ranks_state *s, bool several_hosts, bool gpus) {
     struct view *v = &s->view;
-    bool had = v->columns == ranks_columns;
+    bool had = s->has_hosts;
     int n = RANKS_COLUMNS - !several_hosts - (gpus ? 0 : RANKS_GPU_COLUMNS);
     if (v->columns && had == several_hosts && v->n_columns == n)
         return;
@@ -277,10 +288,87 @@ static void ranks_set_columns(struct ranks_state *s, bool several_hosts, bool gp
         v->sort.column += several_hosts ? 1 : v->sort.column > RANKS_HOST_COLUMN ? -1 : 0;
     if (v->sort.column >= n)
         v->sort.column = -1;
-    view_set_columns(v, several_hosts ? ranks_columns : ranks_columns_here(), n);
+    for (int i = 0, to = 0; i < RANKS_COLUMNS; i++)
+        if (several_hosts || i != RANKS_HOST_COLUMN)
+            s->columns[to++] = ranks_columns[i];
+    s->has_hosts = several_hosts;
+    view_set_columns(v, s->columns, n);
     for (int i = 0; v->sort.column < 0 && i < v->n_columns; i++)
         if (v->columns[i].compare == ranks_compare_state)
             v->sort = (struct table_sort){i, true};
+}
+
+/* ---- names of hosts ---- */
+
+/* The domain of a name, with its dot; "" none. The end of an address is not one. */
+static const char *ranks_domain(const char *name) {
+    const char *dot = strchr(name, '.');
+    return dot && dot > name && dot[1] && !strchr("0123456789", dot[1]) ? dot : "";
+}
+
+static int ranks_name_width(const char *name, size_t len) {
+    char text[TABLE_CELL], clean[TABLE_CELL];
+    snprintf(text, sizeof text, "%.*s", (int)len, name);
+    text_sanitize(clean, sizeof clean, text);
+    return text_width(clean);
+}
+
+static struct ranks_hosts ranks_hosts_of(const struct job_shot *f) {
+    struct ranks_hosts out = {.align = GRID_TAIL};
+    const char *first = NULL;
+    for (size_t i = 0; f && i < f->n_hosts; i++) {
+        const char *name = f->hosts[i].name;
+        if (!*name)
+            continue;
+        out.domain = !first                                                 ? strlen(ranks_domain(name))
+                     : strcmp(ranks_domain(name), ranks_domain(first)) == 0 ? out.domain
+                                                                            : 0;
+        first = first ? first : name;
+    }
+    size_t begin = first ? strlen(first) - out.domain : 0, end = begin;
+    for (size_t i = 0; first && i < f->n_hosts; i++) {
+        const char *name = f->hosts[i].name, *other = first;
+        size_t len = strlen(name), other_len = strlen(first) - out.domain, same = 0;
+        if (!*name)
+            continue;
+        int width = ranks_name_width(name, len), short_width = ranks_name_width(name, len - out.domain);
+        out.widest = width > out.widest ? width : out.widest;
+        out.widest_short = short_width > out.widest_short ? short_width : out.widest_short;
+        len -= out.domain;
+        while (same < begin && same < len && name[same] == other[same])
+            same++;
+        begin = same;
+        for (same = 0; same < end && same < len && name[len - 1 - same] == other[other_len - 1 - same];)
+            same++;
+        end = same;
+    }
+    if (end > begin)
+        out.align = GRID_LEFT;
+    return out;
+}
+
+/* The column HOST gets what its longest name needs, but of what WHERE has beyond its least no more than a half; if that
+ * is too little the domain is left out. */
+static void ranks_fit_hosts(struct ranks_state *s, int cols) {
+    struct table_column *c = &s->columns[RANKS_HOST_COLUMN];
+    int widths[TABLE_MAX_COLUMNS], room, wanted;
+    if (!s->has_hosts)
+        return;
+    *c = ranks_columns[RANKS_HOST_COLUMN];
+    room = c->size.min;
+    table_layout(s->columns, s->view.n_columns, cols, widths);
+    for (int i = 0; i < s->view.n_columns; i++)
+        if (s->columns[i].size.weight > 0 && widths[i] > s->columns[i].size.min)
+            room += (widths[i] - s->columns[i].size.min) / 2;
+    room = room < RANKS_HOST_MOST ? room : RANKS_HOST_MOST;
+    wanted = s->hosts.widest;
+    if (wanted > room && s->hosts.domain) {
+        wanted = s->hosts.widest_short;
+        c->cell = ranks_cell_host_short;
+    }
+    wanted = wanted < room ? wanted : room;
+    c->size.min = wanted > c->size.min ? wanted : c->size.min;
+    c->align = s->hosts.align;
 }
 
 /* ---- rows ---- */
@@ -322,11 +410,16 @@ static int64_t ranks_group_of(enum ranks_group by, const struct ranks_row *row) 
 
 static void ranks_name_group(enum ranks_group by, const struct ranks_row *row, char *buf, size_t cap) {
     const struct job_shot_rank *r = row->rank;
+    const struct ranks_hosts *hosts = &row->state->hosts;
     const char *host = job_shot_host_name(row->shot, r);
     char name[RANK_FILTER_CLASS];
     buf[0] = '\0';
-    if (by == RANKS_BY_HOST)
-        snprintf(buf, cap, "%s", host ? host : "?");
+    if (by == RANKS_BY_HOST && host) {
+        size_t len = strlen(host) - (hosts->widest > RANKS_NAME_COLS ? hosts->domain : 0),
+               cut = len < cap || hosts->align == GRID_LEFT ? 0 : len - cap + 1;
+        snprintf(buf, cap, "%.*s", (int)(len - cut), host + cut);
+    } else if (by == RANKS_BY_HOST)
+        snprintf(buf, cap, "?");
     if (by == RANKS_BY_CLASS) {
         rank_filter_name_class(row->shot, r->class_number, name);
         snprintf(buf, cap, "%s", name);
@@ -392,6 +485,7 @@ static void ranks_update(void *state, struct app *app) {
     s->n_groups = 0;
     /* until they are drawn the cells have no places: the earlier ones are of other rows */
     s->grid.per_cell = 0;
+    s->hosts = ranks_hosts_of(f);
     ranks_set_columns(s, f && f->n_hosts > 1, ranks_have_gpus(f));
     if (f && (grow_array(&s->pool, sizeof *s->pool, f->n_ranks + 1, &s->cap_pool) != 0 ||
               grow_array(&s->rows, sizeof *s->rows, f->n_ranks + 1, &s->cap_rows) != 0))
@@ -496,7 +590,8 @@ static void ranks_draw_group(const struct ranks_state *s, const struct rank_grid
                 snprintf(label, sizeof label, "%s", group->name);
             else
                 snprintf(label, sizeof label, "r%" PRId32, s->slots[first]->rank->rank);
-            grid_text_fit(g, area, line, col - p->name_cols - 1, p->name_cols, ROLE_LABEL, GRID_LEFT, label);
+            grid_text_fit(g, area, line, col - p->name_cols - 1, p->name_cols, ROLE_LABEL, s->hosts.align,
+                          label);
         }
         ranks_draw_cell(s, first, left < p->per_cell ? left : p->per_cell, most, g, area, line, col);
     }
@@ -697,6 +792,7 @@ static void ranks_draw(void *state, struct app *app, struct grid *g, struct rect
     else if (s->n == 0)
         snprintf(empty, sizeof empty, "no rank is shown: A shows all");
     s->view.in_pane = s->in_grid;
+    ranks_fit_hosts(s, table.cols);
     view_draw(&s->view, g, table, empty);
     if (stack.rows >= RANK_STACK_ROWS)
         ranks_draw_stack(s, g, stack);
