@@ -22,6 +22,7 @@ SCRIPT = os.path.join(FOLDER, "training.py")
 # What must be found: codes that are right, and codes that it may have; `ends`: the fault can be taken back, and the job goes on.
 FAULTS = {
     "loader_queue": {"codes": ["HUNG"], "cause": ["WAIT", "LOADER"], "ends": True},
+    "backward": {"codes": ["HUNG"], "cause": ["WAIT", "LOADER"], "ends": True},
     "loader_fifo": {"codes": ["HUNG"], "cause": ["WAIT", "LOADER"], "ends": True},
     "skip": {"codes": ["DEADLOCK", "HUNG"], "cause": ["ORDER"]},
     "other_op": {"codes": ["MISMATCH", "DEADLOCK"], "cause": ["OPERATION"]},
@@ -41,7 +42,7 @@ FAULTS = {
 def lines_of(fault):
     """Lines of the job that are right for it."""
     with open(SCRIPT, encoding="ascii") as file:
-        return [n for n, line in enumerate(file, 1) if re.search(rf"# here: {fault}$", line)]
+        return [n for n, line in enumerate(file, 1) if re.search(rf"# here: (.*, )?{fault}(,|$)", line)]
 
 
 MEMORY_GROUP_BYTES = 768 << 20

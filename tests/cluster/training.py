@@ -63,7 +63,7 @@ class Feed(threading.Thread):
 
 
 def next_batch(feed):
-    return feed.batches.get()  # here: loader_queue
+    return feed.batches.get()  # here: loader_queue, backward
 
 
 def stall_queue(feed):
@@ -219,7 +219,7 @@ def other_order(_feed):
 
 
 FAULTS = {  # and "end", "before_first"
-    "none": None, "loader_queue": stall_queue, "loader_fifo": stall_fifo, "stop": stop_here, "kill": die_here, "memory": take_all_memory, "gil": hog_gil, "gc": collect_garbage,
+    "none": None, "loader_queue": stall_queue, "backward": stall_queue, "loader_fifo": stall_fifo, "stop": stop_here, "kill": die_here, "memory": take_all_memory, "gil": hog_gil, "gc": collect_garbage,
     "checkpoint": save_checkpoint, "evaluate": evaluate, "compile": compiles, "slow": is_slow, "skip": skip_collective,
     "other_op": other_operation, "other_size": other_size, "order": other_order,
     "checkpoint_short": save_checkpoint_short, "gil_short": hog_gil_short, "evaluate_short": evaluate_short,
@@ -264,17 +264,24 @@ def has_fault(state):
     return True
 
 
+def plant(feed, state, steps):
+    if RANK == BAD and FAULTS.get(FAULT) and has_fault(state):
+        tell("fault", step=steps)
+        FAULTS[FAULT](feed)
+        tell("over", step=steps)
+
+
 def train(feed):
     state, steps = {"go": 0}, 0
     while True:
+        if FAULT == "backward":
+            plant(feed, state, steps)
         loss = step(feed)
         steps += 1
         if steps == 20:
             tell("ready")
-        if RANK == BAD and FAULTS.get(FAULT) and has_fault(state):
-            tell("fault", step=steps)
-            FAULTS[FAULT](feed)
-            tell("over", step=steps)
+        if FAULT != "backward":
+            plant(feed, state, steps)
         if FAULT == "order":
             distributed.all_reduce(torch.zeros(1), group=extra)
             distributed.all_reduce(torch.zeros(1), group=control)

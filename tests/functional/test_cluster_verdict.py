@@ -169,9 +169,10 @@ def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
 
 
 @pytest.mark.long
-def test_watch(job, probing, ptrace):
+@pytest.mark.parametrize("fault", ["loader_queue", "backward"])
+def test_watch(fault, job, probing, ptrace):
     """Each new verdict is a line, from a job that moves until its end."""
-    one = job("loader_queue", ranks=2, bad=1)
+    one = job(fault, ranks=2, bad=1)
     with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watcher:
         try:
             first = json.loads(watcher.stdout.readline())

@@ -172,9 +172,10 @@ def test_exports(ranks, probing_top):
     assert refused.status == 2 and "--screen is for --export txt" in refused.stderr
 
 
-def test_hung(torch_python, torch_fork, tmp_path, screen, probing_top, ptrace):
-    """A rank for which the others wait in a collective: it is named and marked, on its own screens, too, until it goes on."""
-    job = Job(torch_python, tmp_path / "job", "loader_queue", ranks=4, bad=2, fork=torch_fork)
+@pytest.mark.parametrize("fault", ["loader_queue", "backward"])
+def test_hung(fault, torch_python, torch_fork, tmp_path, screen, probing_top, ptrace):
+    """A rank for which the others wait in a collective, or in a backward pass: it is named and marked, on its own screens, too, until it goes on."""
+    job = Job(torch_python, tmp_path / "job", fault, ranks=4, bad=2, fork=torch_fork)
     try:
         job.wait("ready")
         s = screen(120, 30)

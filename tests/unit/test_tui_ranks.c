@@ -24,6 +24,7 @@
 #include "tui/view/rank_filter.h"
 #include "tui/view/rank_grid.h"
 #include "tui/view/rank_text.h"
+#include "tui/workers/job_judge.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_job.h"
@@ -724,6 +725,34 @@ static void test_order_stays(void **state) {
     app_free(a);
 }
 
+/* Ranks that stand still are judged, whatever that looks like; until then nobody says that nothing is wrong. */
+static void test_standing_still(void **state) {
+    static const struct {
+        enum job_fixture kind;
+        double still_s;
+    } cases[] = {{JOB_FIXTURE_HUNG, 12},     {JOB_FIXTURE_BACKWARD, 12}, {JOB_FIXTURE_DEVICE, 12},
+                 {JOB_FIXTURE_HEALTHY, 0.3}, {JOB_FIXTURE_64, 0.3},      {JOB_FIXTURE_1000, 0.3}};
+    struct fleet_verdict fine = {.code = FLEET_CODE_MOVING, .level = VERDICT_FINE};
+    struct fleet_verdicts v = {.items = &fine, .n = 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job_shot *s = job_fixture(cases[i].kind);
+        assert_float_equal(s->still_s, cases[i].still_s, 0.01);
+        assert_int_equal(job_judge_wants(s), cases[i].still_s > JOB_SHOT_JUDGED_S);
+        job_shot_free(s);
+    }
+    for (enum job_fixture kind = JOB_FIXTURE_BACKWARD; kind <= JOB_FIXTURE_DEVICE; kind++) {
+        struct app *a = job_fixture_app(kind, "1", false);
+        fixture_shows(a, 24, 100, "not judged: ranks have had the same stack for 12s");
+        fixture_hides(a, 24, 100, "worth a warning");
+        struct job_shot *s = job_fixture(kind);
+        job_shot_put_verdicts(s, &v);
+        app_job_take(a, s);
+        fixture_shows(a, 24, 100, "nothing is worth a warning; ranks have had the same stack for 12s");
+        app_free(a);
+    }
+}
+
 /* What is worth a warning is shown, and whom others wait for is marked, if it has a process. */
 static void test_verdicts(void **state) {
     (void)state;
@@ -811,6 +840,7 @@ int main(void) {
         cmocka_unit_test(test_ranks_of_class),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_ranks_without_a_stack),
+        cmocka_unit_test(test_standing_still),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_compare),

@@ -41,6 +41,16 @@ static struct model_frame job_collective[] = {
     {.kind = MODEL_FRAME_PYTHON, .func = "step", .file = JOB_OWN "train.py", .line = 88},
     {.kind = MODEL_FRAME_PYTHON, .func = "main", .file = JOB_OWN "train.py", .line = 12},
 };
+static struct model_frame job_backward[] = {
+    {.kind = MODEL_FRAME_PYTHON,
+     .func = "_engine_run_backward",
+     .file = JOB_TORCH "autograd/graph.py",
+     .line = 829},
+    {.kind = MODEL_FRAME_PYTHON, .func = "backward", .file = JOB_TORCH "autograd/__init__.py", .line = 347},
+    {.kind = MODEL_FRAME_PYTHON, .func = "Tensor.backward", .file = JOB_TORCH "_tensor.py", .line = 648},
+    {.kind = MODEL_FRAME_PYTHON, .func = "step", .file = JOB_OWN "train.py", .line = 91},
+    {.kind = MODEL_FRAME_PYTHON, .func = "main", .file = JOB_OWN "train.py", .line = 12},
+};
 static struct model_frame job_loader[] = {
     {.kind = MODEL_FRAME_PYTHON, .func = "wait", .file = "/usr/lib/python3.11/threading.py", .line = 327},
     {.kind = MODEL_FRAME_PYTHON, .func = "Queue.get", .file = "/usr/lib/python3.11/queue.py", .line = 171},
@@ -76,8 +86,9 @@ static struct fleet_stack job_stacks[] = {
     {.id = 3, .frames = job_forward, .n_frames = sizeof job_forward / sizeof job_forward[0]},
     {.id = 4, .frames = job_names, .n_frames = sizeof job_names / sizeof job_names[0]},
     {.id = 5, .frames = job_step, .n_frames = sizeof job_step / sizeof job_step[0]},
+    {.id = 6, .frames = job_backward, .n_frames = sizeof job_backward / sizeof job_backward[0]},
 };
-enum { JOB_COLLECTIVE, JOB_LOADER, JOB_FORWARD, JOB_NAMES, JOB_STEP };
+enum { JOB_COLLECTIVE, JOB_LOADER, JOB_FORWARD, JOB_NAMES, JOB_STEP, JOB_BACKWARD };
 
 /* A rank in a collective, after some steps. */
 static struct fleet_report *job_rank(struct fleet_report *r, int rank, uint32_t node, int local) {
@@ -121,6 +132,13 @@ static void job_stands(struct fleet_report *r, size_t n, double seconds) {
     }
 }
 
+/* Nothing is known of its steps. */
+static void job_has_no_agent(struct fleet_report *r) {
+    r->row.agent = 0;
+    r->row.step = REPORT_NO_INT;
+    r->row.step_at = r->row.step_ms = r->row.comm_ms = NAN;
+}
+
 static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
     size_t n = kind == JOB_FIXTURE_1000   ? 1000
                : kind == JOB_FIXTURE_64   ? 64
@@ -138,6 +156,19 @@ static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
         job_stands(r, n, 12);
         job_is_in(&r[5], JOB_LOADER, "loader", "S", 12);
         r[5].row.step = 1233;
+        break;
+    case JOB_FIXTURE_BACKWARD:
+    case JOB_FIXTURE_DEVICE:
+        for (size_t i = 0; i < n; i++) {
+            if (kind == JOB_FIXTURE_DEVICE)
+                job_is_in(&r[i], JOB_STEP, NULL, "R", 12);
+            else if (i < 3)
+                job_is_in(&r[i], JOB_BACKWARD, "native lock", "S", 12);
+            else
+                job_is_in(&r[i], JOB_FORWARD, NULL, "R", 0.1);
+            job_has_no_agent(&r[i]);
+        }
+        job_is_in(&r[5], JOB_LOADER, "loader", "S", 13);
         break;
     case JOB_FIXTURE_64:
         job_is_in(&r[19], JOB_FORWARD, NULL, "R", 0.1);
@@ -157,9 +188,7 @@ static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
     case JOB_FIXTURE_BARE:
         for (size_t i = 0; i < n; i++) {
             job_is_in(&r[i], JOB_STEP, NULL, "R", 3725);
-            r[i].row.agent = 0;
-            r[i].row.step = REPORT_NO_INT;
-            r[i].row.step_at = r[i].row.step_ms = r[i].row.comm_ms = NAN;
+            job_has_no_agent(&r[i]);
         }
         r[2].stack = NULL;
         r[2].row.cpu_pct = NAN;

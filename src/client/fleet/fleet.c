@@ -46,6 +46,8 @@ double fleet_age_s(const struct fleet *f, double at) {
 /* ---- what a rank does ---- */
 
 void fleet_stack_describe(struct fleet_stack *s) {
+    const char *innermost = s->n_frames ? verdict_places_find("phase", &s->frames[0]) : NULL;
+    s->in_backward = innermost && strcmp(innermost, "backward") == 0;
     s->doing = s->phase = s->wait = NULL;
     s->own = (uint32_t)s->n_frames;
     for (size_t i = s->n_frames; i-- > 0;) {

@@ -63,8 +63,9 @@ struct fleet_stack {
     /* of its outermost frame that does something, of its outermost part of a step, and of its innermost
      * frames: verdict_places_find; NULL none */
     const char *doing, *phase, *wait;
-    uint32_t own; /* the innermost frame of the job's own code; n_frames: there is none */
-    bool is_gpu;  /* it waits for its device */
+    uint32_t own;     /* the innermost frame of the job's own code; n_frames: there is none */
+    bool is_gpu;      /* it waits for its device */
+    bool in_backward; /* its innermost frame is a backward pass */
 };
 
 struct fleet_rank {

@@ -59,6 +59,14 @@ static const char *job_shot_operation(struct job_shot *s, const struct fleet_ran
     return arena_strndup(&s->arena, r->wait_what, strcspn(r->wait_what, " ,("));
 }
 
+/* In a collective; in a backward pass, as those of DistributedDataParallel are not in Python; or for its device, which may
+ * be in one. */
+static bool job_shot_may_wait(const struct fleet_rank *r) {
+    bool is_alive = r->state == FLEET_COMPUTES || r->state == FLEET_WAITS;
+    return r->state == FLEET_COLLECTIVE || r->state == FLEET_GPU ||
+           (is_alive && r->stack && r->stack->in_backward);
+}
+
 static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fleet *f,
                                              const struct fleet_rank *r) {
     bool is_missing = r->state == FLEET_MISSING, has_class = r->class_number < s->stacks.n_classes;
@@ -69,6 +77,7 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
         .pid = r->pid,
         .state = r->state,
         .is_late = s->at_s - r->step_at > fmax(JOB_SHOT_LATE * took_s, JOB_SHOT_LATE_S),
+        .may_wait = job_shot_may_wait(r),
         .since_s = s->at_s - r->since,
         .what = job_shot_operation(s, r),
         .step = r->step == REPORT_NO_INT ? -1 : r->step,
@@ -100,7 +109,7 @@ static const char *job_shot_silence(struct job_shot *s, const struct fleet_node 
     return job_shot_text(s, why);
 }
 
-static int job_shot_compare_ms(const void *a, const void *b) {
+static int job_shot_compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -113,11 +122,33 @@ static double job_shot_rate(const struct job_shot *s) {
         if (s->ranks[i].step_ms > 0 && !s->ranks[i].is_late)
             ms[n++] = s->ranks[i].step_ms;
     if (n) {
-        qsort(ms, n, sizeof *ms, job_shot_compare_ms);
+        qsort(ms, n, sizeof *ms, job_shot_compare);
         rate = 1e3 / ms[n / 2];
     }
     free(ms);
     return rate;
+}
+
+/* A rank that waits on the device's result looks like one that computes: with NCCL only that most of them do not get on
+ * shows it. One rank alone waits for no other. */
+static double job_shot_still(const struct job_shot *s) {
+    if (s->n_ranks < 2 && s->world < 2)
+        return 0;
+    double *times = malloc((s->n_ranks + 1) * sizeof *times), longest = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_ranks; i++) {
+        const struct job_shot_rank *r = &s->ranks[i];
+        if (r->may_wait && r->since_s > longest)
+            longest = r->since_s;
+        if (times && r->class_number >= 0 && !isnan(r->since_s))
+            times[n++] = r->since_s;
+    }
+    if (n) {
+        qsort(times, n, sizeof *times, job_shot_compare);
+        longest = fmax(longest, times[(n - 1) / 2]);
+    }
+    free(times);
+    return longest;
 }
 
 struct job_shot *job_shot_new(const struct fleet *f) {
@@ -150,6 +181,7 @@ struct job_shot *job_shot_new(const struct fleet *f) {
     for (size_t i = 0; i < f->n_ranks; i++)
         s->ranks[i] = job_shot_rank_of(s, f, &f->ranks[i]);
     s->rate = job_shot_rate(s);
+    s->still_s = job_shot_still(s);
     s->fan = arena_calloc(&s->arena, f->n_fan + 1, sizeof *s->fan);
     if (s->fan && f->n_fan) {
         memcpy(s->fan, f->fan, f->n_fan * sizeof *s->fan);
@@ -169,14 +201,6 @@ struct job_shot *job_shot_new(const struct fleet *f) {
 static bool job_shot_is_awaited(const struct fleet_verdict *v, const struct job_shot_rank *r) {
     return v->code >= FLEET_CODE_WAITS_FOR && v->code < FLEET_CODE_ALL_ALIKE && r->state != FLEET_GONE &&
            r->state != FLEET_MISSING && rank_set_has(&v->ranks, r->rank);
-}
-
-double job_shot_longest_wait(const struct job_shot *s) {
-    double longest = 0;
-    for (size_t i = 0; i < s->n_ranks; i++)
-        if (s->ranks[i].state == FLEET_COLLECTIVE && s->ranks[i].since_s > longest)
-            longest = s->ranks[i].since_s;
-    return longest;
 }
 
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {

@@ -33,7 +33,8 @@ struct job_shot_rank {
     enum fleet_state state;
     bool is_awaited;  /* others wait for it */
     bool is_late;     /* its step takes much longer than the last one did */
-    double since_s;   /* for how long it has had its stack */
+    bool may_wait;    /* for others, as far as its stack shows it */
+    double since_s;   /* for how long it has had its stack; NAN while its host gives no news */
     const char *what; /* the operation it waits in: "all_reduce"; NULL */
     int64_t step;
     double step_ms, own_ms, lag_ms;
@@ -72,6 +73,8 @@ struct job_shot {
     bool is_judged;  /* what is wrong was judged, which `verdicts` has if it is worth a warning */
     double moment;   /* of the past, that was asked for; NAN: it was the newest */
     double rate;     /* steps a second */
+    /* for how long a rank has had its stack that may wait for others, or more than half of all ranks theirs */
+    double still_s;
     struct job_shot_host *hosts;
     size_t n_hosts;
     struct job_shot_rank *ranks; /* by rank; missing ones, too */
@@ -91,10 +94,7 @@ struct job_shot *job_shot_new(const struct fleet *f);
  * for. Before anybody has the shot. */
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v);
 
-#define JOB_SHOT_JUDGED_S 4.0 /* in a collective, from which on a job is judged */
-
-/* The longest time that a rank has had its stack in a collective. */
-double job_shot_longest_wait(const struct job_shot *s);
+#define JOB_SHOT_JUDGED_S 4.0 /* ranks stand still for so long: it is worth to judge */
 
 /* The memory that it takes, in bytes. */
 size_t job_shot_bytes(const struct job_shot *s);

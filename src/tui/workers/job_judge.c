@@ -14,7 +14,7 @@
 #include "client/fleet/watch_there.h"
 
 #define JOB_JUDGE_STOP_S 3
-#define JOB_JUDGE_END_S 2.0 /* no rank has had it for longer */
+#define JOB_JUDGE_END_S 2.0 /* ranks stand still for less: it goes on */
 #define JOB_JUDGE_NEXT_NS CLOCK_NS_PER_S
 
 struct job_judge {
@@ -128,7 +128,7 @@ void job_judge_free(struct job_judge *j) {
     free(j);
 }
 
-bool job_judge_wants(const struct job_shot *s) { return job_shot_longest_wait(s) >= JOB_SHOT_JUDGED_S; }
+bool job_judge_wants(const struct job_shot *s) { return s->still_s >= JOB_SHOT_JUDGED_S; }
 
 int job_judge_at(const char *target, const struct fleet_reach *reach, struct job_shot *s,
                  bool (*stop)(void *arg), void *arg) {
@@ -148,10 +148,9 @@ int job_judge_at(const char *target, const struct fleet_reach *reach, struct job
 }
 
 void job_judge_put(struct job_judge *j, struct job_shot *s) {
-    double longest = job_shot_longest_wait(s);
     struct fleet_verdicts none = {.n = 0};
     work_lock(&j->work);
-    bool wanted = j->is_wanted ? longest >= JOB_JUDGE_END_S : job_judge_wants(s);
+    bool wanted = j->is_wanted ? s->still_s >= JOB_JUDGE_END_S : job_judge_wants(s);
     if (wanted != j->is_wanted) {
         j->is_wanted = wanted;
         job_judge_set(j, &none);

@@ -20,11 +20,11 @@ struct job_judge *job_judge_new(const char *target, const struct fleet_reach *re
 /* It ends; a thread that is stuck is abandoned. */
 void job_judge_free(struct job_judge *j);
 
-/* Begin to judge if some ranks have waited in a collective for a while, or end that; and put the newest
- * verdicts into the shot. */
+/* Begin to judge if ranks have stood still for a while, or end that; and put the newest verdicts into the shot. */
 void job_judge_put(struct job_judge *j, struct job_shot *s);
 
-/* Whether ranks have waited in a collective for so long that it is worth to judge. */
+/* Whether ranks have stood still for so long that it is worth to judge: those that may wait for others, or most of all.
+ */
 bool job_judge_wants(const struct job_shot *s);
 
 /* Put what was wrong at the moment of the past that `target` names into its shot; `stop`, with `arg`, is asked whether to

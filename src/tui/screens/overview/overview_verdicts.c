@@ -96,6 +96,25 @@ static int verdicts_add_silent(const struct job_shot *f, int cols, struct overvi
     return n;
 }
 
+/* What is there to say without a verdict. For how long ranks stand still is said in any case: without agents nobody may
+ * know that they wait. */
+static void verdicts_put_none(const struct job_shot *f, char *buf, size_t cap) {
+    char since[16], still[64] = "";
+    bool stands = f && f->still_s >= JOB_SHOT_JUDGED_S;
+    if (stands) {
+        rank_text_since(f->still_s, since, sizeof since);
+        snprintf(still, sizeof still, "ranks have had the same stack for %s", since);
+    }
+    if (stands && !f->is_judged)
+        snprintf(buf, cap, "not judged: %s", still);
+    else
+        snprintf(buf, cap, "%s%s%s",
+                 !f                             ? "looking for the ranks"
+                 : job_shot_silent_hosts(f) > 0 ? "nothing is worth a warning on the hosts that answer"
+                                                : "nothing is worth a warning",
+                 stands ? "; " : "", still);
+}
+
 int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overview_line *out) {
     static const enum theme_role roles[] = {
         [JOB_SHOT_NOTE] = ROLE_VALUE, [JOB_SHOT_WARNING] = ROLE_CONN_WAIT, [JOB_SHOT_BAD] = ROLE_CONN_LOST};
@@ -107,15 +126,8 @@ int overview_verdicts_job_lines(const struct job_shot *f, int cols, struct overv
         n = verdicts_add(out, n, max, v->code, v->text, cols, roles[v->level], ACTION_SHOW_STACKS);
     }
     if (!n) {
-        char text[96];
-        double waits = f ? job_shot_longest_wait(f) : 0;
-        if (waits >= JOB_SHOT_JUDGED_S && !f->is_judged)
-            snprintf(text, sizeof text, "not judged: ranks are in a collective for %.0f s", waits);
-        else
-            snprintf(text, sizeof text, "%s",
-                     !f          ? "looking for the ranks"
-                     : is_silent ? "nothing is worth a warning on the hosts that answer"
-                                 : "nothing is worth a warning");
+        char text[128];
+        verdicts_put_none(f, text, sizeof text);
         n = verdicts_add(out, 0, 4, "verdict", text, cols, ROLE_VALUE, ACTION_SHOW_RANKS);
     }
     if (is_silent)
