@@ -332,6 +332,23 @@ static void test_silent_hosts(void **state) {
     app_free(a);
 }
 
+/* What was read before a host fell silent is neither shown nor summed as if it were so now. */
+static void test_silent_ranks(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_1000, "p", false);
+    const struct job_shot_rank *r = job_shot_find(a->job.shot, 560);
+    assert_int_equal(r->state, FLEET_UNKNOWN);
+    assert_int_equal(r->step, 1234);
+    assert_true(isnan(r->since_s) && isnan(r->step_ms) && isnan(r->own_ms) && isnan(r->lag_ms));
+    assert_true(isnan(r->cpu_pct) && isnan(r->gpu_util) && isnan(r->gpu_mem_mb));
+    assert_true(r->rss_bytes == -1 && !r->is_late && !r->may_wait);
+    assert_false(isnan(job_shot_find(a->job.shot, 559)->cpu_pct));
+    fixture_press(a, "1");
+    fixture_shows(a, 50, 200, "cores, all ranks, known of 992 ranks");
+    fixture_shows(a, 50, 200, "RAM, all ranks, known of 992 ranks");
+    app_free(a);
+}
+
 /* Columns of GPUs are there once a rank has one, and on the right. */
 static void test_gpus(void **state) {
     (void)state;
@@ -830,6 +847,7 @@ int main(void) {
         cmocka_unit_test(test_filter_of_set),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_silent_hosts),
+        cmocka_unit_test(test_silent_ranks),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_names_of_hosts),
         cmocka_unit_test(test_pace),

@@ -71,7 +71,7 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
                                              const struct fleet_rank *r) {
     bool is_missing = r->state == FLEET_MISSING, has_class = r->class_number < s->stacks.n_classes;
     double took_s = r->step_ms / 1e3;
-    return (struct job_shot_rank){
+    struct job_shot_rank out = {
         .rank = r->rank,
         .host = is_missing || r->node >= f->n_nodes ? -1 : (int32_t)r->node,
         .pid = r->pid,
@@ -95,6 +95,14 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
         .has_agent = r->agent,
         .note = job_shot_text(s, r->note),
     };
+    /* what was read before its host fell silent need not be so now; that it has finished those steps stays true */
+    if (r->is_silent) {
+        out.is_late = false;
+        out.since_s = out.step_ms = out.own_ms = out.lag_ms = NAN;
+        out.cpu_pct = out.gpu_util = out.gpu_mem_mb = NAN;
+        out.rss_bytes = -1;
+    }
+    return out;
 }
 
 /* Why there is no news of a host's ranks, without what a terminal would obey: the words may be the host's. */
