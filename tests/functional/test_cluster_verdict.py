@@ -13,11 +13,16 @@ import time
 import pytest
 
 from conftest import ROOT, wait_until
+from test_cluster import claim
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
 from ranks import SCRIPT, Job, is_right, planted  # noqa: E402
 
+__all__ = ["claim"]
+
 pytestmark = pytest.mark.timeout(300)
+
+LATE_RANK = os.path.join(ROOT, "tests", "targets", "late_rank.py")
 
 PATIENT_S = 60  # beside other tests
 
@@ -276,3 +281,20 @@ def test_fine(fault, job, probing, ptrace):
         warned = [v for v in document["verdicts"] if v["level"] == "warning" and fault not in ("compile",)]
         # the slow one is named, and nobody else
         assert not [v for v in warned if (v["code"], v["ranks"], fault) != ("STRAGGLER", str(one.bad), "slow")], document["verdicts"]
+
+
+@pytest.mark.long
+def test_late_rank_in_sql(claim, probing, ptrace):
+    """A rank that is started while its job is judged is not said to have no process."""
+    def start(rank):
+        return claim(rank, 4, source=LATE_RANK, LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="4")
+    job = [start(rank) for rank in range(3)][0]
+    query = [probing.path, "cluster", "query", f"job:{job.pid}", "--json", "SELECT ranks, text FROM cluster.verdicts"]
+    with subprocess.Popen(query, stdout=subprocess.PIPE, text=True) as judging:
+        try:
+            time.sleep(3)  # it watches three ranks
+            start(3)
+            [row] = json.loads(judging.communicate(timeout=60)[0])["rows"]
+        finally:
+            judging.kill()
+    assert row["ranks"] == "3" and "feed (late_rank.py:" in row["text"], row

@@ -20,6 +20,7 @@ __all__ = ["claim", "screen"]
 
 pytestmark = pytest.mark.timeout(300)
 
+LATE_RANK = os.path.join(ROOT, "tests", "targets", "late_rank.py")
 JOB = """
 import os, queue, time
 
@@ -195,3 +196,19 @@ def test_hung(fault, torch_python, torch_fork, tmp_path, screen, probing_top, pt
         s.wait_for("status=0")
     finally:
         job.close()
+
+
+def test_late_rank(claim, screen, probing_top, ptrace):
+    """Ranks wait for one that has not been started yet: once it is there nobody says that it has no process."""
+    def start(rank):
+        return claim(rank, 4, source=LATE_RANK, LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="4")
+    job = [start(rank) for rank in range(3)][0]
+    s = screen(160, 30)
+    s.shell(f"{probing_top.path} job:{job.pid}; echo status=$?")
+    s.wait_for("3/4 ranks")
+    s.wait_for("it has no process", 60)
+    start(3)
+    s.wait_for("4/4 ranks")
+    s.wait_gone("it has no process", 30)
+    s.type("q")
+    s.wait_for("status=0")

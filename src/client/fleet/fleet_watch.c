@@ -51,6 +51,7 @@ struct fleet_watch {
     struct fleet_verdict_rank *ranks; /* by rank; the readings are those of rounds */
     struct fleet_watched *watched;
     size_t n;
+    char job[JOB_NAME_MAX]; /* of ranks that are here */
     int32_t world, elsewhere;
     struct fleet_round rounds[FLEET_WATCH_ROUNDS]; /* the newest first */
     size_t n_rounds;
@@ -88,6 +89,7 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
         err_set(e, ERR_FAILED, "out of memory for the ranks of %s", job->name);
         return NULL;
     }
+    snprintf(w->job, sizeof w->job, "%s", job->name);
     w->world = job->world;
     w->elsewhere = rank_set_count(&job->elsewhere);
     for (size_t i = 0; i < job->n_ranks; i++)
@@ -126,6 +128,17 @@ struct fleet_watch *fleet_watch_new_there(const struct fleet_verdict_rank *list,
     for (size_t i = 0; i < n; i++)
         w->watched[i] = (struct fleet_watched){
             .killed_end = MODEL_UNKNOWN, .moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
+    return w;
+}
+
+struct fleet_watch *fleet_watch_open(const char *target, struct err *e) {
+    struct jobs_here here;
+    struct rank_set ranks = {.n = 0};
+    const struct job *job =
+        jobs_here_read(&here, 0, e) == 0 ? jobs_here_choose(&here, target, &ranks, e) : NULL;
+    struct fleet_watch *w = job ? fleet_watch_new(&here, job, &ranks, e) : NULL;
+    rank_set_fini(&ranks);
+    jobs_here_fini(&here);
     return w;
 }
 
@@ -456,6 +469,37 @@ bool fleet_watch_has(const struct fleet_watch *w, const struct job *job, const s
             return false;
     }
     return true;
+}
+
+/* By its name: the process by whose pid it was named may be gone. NULL: it is not there, or not all of these ranks. */
+static const struct job *fleet_watch_find_again(const struct fleet_watch *w, const struct jobs_here *h,
+                                                const char *target, struct rank_set *ranks) {
+    struct strbuf name;
+    struct err gone;
+    const char *some = strchr(target, '/');
+    strbuf_init(&name, 0);
+    strbuf_addf(&name, "%s%s", w->job, some ? some : "");
+    const struct job *job = jobs_here_choose(h, strbuf_str(&name), ranks, &gone);
+    strbuf_fini(&name);
+    return job;
+}
+
+int fleet_watch_renew(struct fleet_watch **w, const char *target, struct err *e) {
+    struct jobs_here here;
+    struct rank_set ranks = {.n = 0};
+    if (fleet_watch_gone(*w) == 0)
+        return 0;
+    int rc = jobs_here_read(&here, 0, e);
+    const struct job *job = rc == 0 ? fleet_watch_find_again(*w, &here, target, &ranks) : NULL;
+    if (job && !fleet_watch_has(*w, job, &ranks)) {
+        struct fleet_watch *again = fleet_watch_new(&here, job, &ranks, e);
+        rc = again ? 1 : -1;
+        fleet_watch_free(again ? *w : NULL);
+        *w = again ? again : *w;
+    }
+    rank_set_fini(&ranks);
+    jobs_here_fini(&here);
+    return rc;
 }
 
 static bool fleet_watch_is_settled(const struct fleet_verdicts *v) {

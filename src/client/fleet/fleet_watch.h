@@ -27,6 +27,13 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
                                     const struct rank_set *ranks, struct err *e);
 void fleet_watch_free(struct fleet_watch *w);
 
+/* The same of the job and the ranks that `target` names (jobs_here_choose). */
+struct fleet_watch *fleet_watch_open(const char *target, struct err *e);
+
+/* While ranks have no process: find those that were started meanwhile, or again. 1: all of the job that are there are
+ * watched from here on, in `*w`, and nothing of them was read yet; 0: it is as it was; -1 with the error. */
+int fleet_watch_renew(struct fleet_watch **w, const char *target, struct err *e);
+
 /* Of what time readings are: now, or a moment that is past. */
 struct fleet_watch_time {
     double at_s;           /* on the monotonic clock */

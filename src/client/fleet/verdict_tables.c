@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/jobs/jobs_here.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/pace.h"
 #include "store/ring/ring.h"
@@ -195,14 +194,21 @@ static int verdict_tables_open_there(struct verdict_tables *t, struct err *e) {
 static int verdict_tables_open(struct verdict_tables *t, struct err *e) {
     if (fleet_open_is_far(t->target, t->reach))
         return verdict_tables_open_there(t, e);
-    struct jobs_here here;
-    struct rank_set ranks = {.n = 0};
-    const struct job *job =
-        jobs_here_read(&here, 0, e) == 0 ? jobs_here_choose(&here, t->target, &ranks, e) : NULL;
-    t->watch = job ? fleet_watch_new(&here, job, &ranks, e) : NULL;
-    rank_set_fini(&ranks);
-    jobs_here_fini(&here);
+    t->watch = fleet_watch_open(t->target, e);
     return t->watch ? 0 : -1;
+}
+
+static int verdict_tables_ask_watch(struct verdict_tables *t, struct sql_sink *sink, struct err *e) {
+    fleet_verdicts_fini(&t->verdicts);
+    return fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e);
+}
+
+/* As watch_there_ask of other hosts: once more if ranks were started meanwhile. */
+static int verdict_tables_ask_here(struct verdict_tables *t, struct sql_sink *sink, struct err *e) {
+    if (fleet_watch_renew(&t->watch, t->target, e) < 0 || verdict_tables_ask_watch(t, sink, e) != 0)
+        return -1;
+    int more = verdict_tables_stop(sink) ? 0 : fleet_watch_renew(&t->watch, t->target, e);
+    return more > 0 ? verdict_tables_ask_watch(t, sink, e) : more;
 }
 
 static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink, struct err *e) {
@@ -213,7 +219,7 @@ static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink,
     fleet_verdicts_fini(&t->verdicts);
     int rc = t->there.source
                  ? watch_there_ask(&t->there, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e)
-                 : fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e);
+                 : verdict_tables_ask_here(t, sink, e);
     t->watch = t->there.source ? t->there.watch : t->watch;
     if (rc != 0)
         return -1;

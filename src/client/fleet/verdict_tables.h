@@ -2,8 +2,9 @@
 /*
  * verdict_tables: the verdicts about a job as tables of SQL, cluster.verdicts and cluster.groups.
  *
- * The first that is read takes the seconds that a verdict needs (fleet_watch_ask); the other one,
- * and the next query within a second, have the same answer. No agent is loaded.
+ * The first that is read takes the seconds that a verdict needs (fleet_watch_ask), and as many again if
+ * ranks are started meanwhile; the other one, and the next query within a second, have the same answer. No
+ * agent is loaded.
  */
 #ifndef CLIENT_FLEET_VERDICT_TABLES_H
 #define CLIENT_FLEET_VERDICT_TABLES_H

@@ -10,12 +10,12 @@
 #include "base/work.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_watch.h"
-#include "client/jobs/jobs_here.h"
 #include "client/fleet/watch_there.h"
 
 #define JOB_JUDGE_STOP_S 3
 #define JOB_JUDGE_END_S 2.0 /* ranks stand still for less: it goes on */
 #define JOB_JUDGE_NEXT_NS CLOCK_NS_PER_S
+#define JOB_JUDGE_FIND_NS (3 * CLOCK_NS_PER_S) /* between two searches for ranks that have no process */
 
 struct job_judge {
     struct work work;
@@ -35,18 +35,39 @@ static void job_judge_set(struct job_judge *j, struct fleet_verdicts *v) {
     *v = (struct fleet_verdicts){.n = 0};
 }
 
+/* What is watched: ranks of other hosts, or of this one. */
+struct job_judge_watched {
+    struct watch_there there;
+    struct fleet_watch *here; /* NULL: of other hosts */
+    uint64_t found_ns;
+};
+
+static struct fleet_watch *job_judge_watch_of(const struct job_judge_watched *w) {
+    return w->here ? w->here : w->there.watch;
+}
+
+/* Hosts that come late, ranks that are started later or again. Whether there are any, or it is not known. */
+static bool job_judge_renew(const struct job_judge *j, struct job_judge_watched *w, struct err *e) {
+    uint64_t now = clock_mono_ns();
+    if (!w->here)
+        return watch_there_renew(&w->there, e) != 0;
+    if (now - w->found_ns < JOB_JUDGE_FIND_NS)
+        return false;
+    w->found_ns = now;
+    return fleet_watch_renew(&w->here, j->target, e) != 0;
+}
+
 /* Read and judge until it is no longer wanted. Where that fails there is no verdict. */
-static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch, struct watch_there *there) {
+static void job_judge_follow(struct job_judge *j, struct job_judge_watched *w) {
     struct fleet_verdicts v = {.n = 0};
     struct err e;
     bool goes_on = true;
+    w->found_ns = clock_mono_ns();
     while (goes_on) {
         uint64_t next_ns = clock_mono_ns() + JOB_JUDGE_NEXT_NS;
-        bool read = fleet_watch_read(watch, true, &e) == 0;
-        /* hosts that come late, ranks that are started again */
-        bool renewed = read && there && watch_there_renew(there, &e) != 0;
-        watch = there ? there->watch : watch;
-        bool judged = read && !renewed && fleet_watch_judge(watch, &v, &e) == 0;
+        bool read = fleet_watch_read(job_judge_watch_of(w), true, &e) == 0;
+        bool renewed = read && job_judge_renew(j, w, &e);
+        bool judged = read && !renewed && fleet_watch_judge(job_judge_watch_of(w), &v, &e) == 0;
         work_lock(&j->work);
         if (judged && j->is_wanted)
             job_judge_set(j, &v);
@@ -59,27 +80,16 @@ static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch, str
     }
 }
 
-/* The ranks of other hosts. */
-static void job_judge_watch_there(struct job_judge *j) {
-    struct watch_there there;
-    struct err e;
-    if (watch_there_open(&there, j->target, j->reach, &e) == 0)
-        job_judge_follow(j, there.watch, &there);
-    watch_there_close(&there);
-}
-
 static void job_judge_watch(struct job_judge *j) {
-    struct jobs_here here;
-    struct rank_set ranks = {.n = 0};
+    struct job_judge_watched w = {.here = NULL};
     struct err e;
-    const struct job *job =
-        jobs_here_read(&here, 0, &e) == 0 ? jobs_here_choose(&here, j->target, &ranks, &e) : NULL;
-    struct fleet_watch *watch = job ? fleet_watch_new(&here, job, &ranks, &e) : NULL;
-    if (watch)
-        job_judge_follow(j, watch, NULL);
-    fleet_watch_free(watch);
-    rank_set_fini(&ranks);
-    jobs_here_fini(&here);
+    bool is_far = fleet_open_is_far(j->target, j->reach);
+    int rc = is_far ? watch_there_open(&w.there, j->target, j->reach, &e) : 0;
+    w.here = is_far ? NULL : fleet_watch_open(j->target, &e);
+    if (rc == 0 && (is_far || w.here))
+        job_judge_follow(j, &w);
+    fleet_watch_free(w.here);
+    watch_there_close(&w.there);
 }
 
 static void job_judge_run(void *arg) {
@@ -91,10 +101,7 @@ static void job_judge_run(void *arg) {
             continue;
         }
         work_unlock(&j->work);
-        if (fleet_open_is_far(j->target, j->reach))
-            job_judge_watch_there(j);
-        else
-            job_judge_watch(j);
+        job_judge_watch(j);
         work_lock(&j->work);
         /* it could not be watched: not again at once */
         if (j->is_wanted && !j->work.stop)
