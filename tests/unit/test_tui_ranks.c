@@ -341,7 +341,7 @@ static void test_silent_ranks(void **state) {
     assert_int_equal(r->step, 1234);
     assert_true(isnan(r->since_s) && isnan(r->step_ms) && isnan(r->own_ms) && isnan(r->lag_ms));
     assert_true(isnan(r->cpu_pct) && isnan(r->gpu_util) && isnan(r->gpu_mem_mb));
-    assert_true(r->rss_bytes == -1 && !r->is_late && !r->may_wait);
+    assert_true(r->rss_bytes == -1 && !r->is_late);
     assert_false(isnan(job_shot_find(a->job.shot, 559)->cpu_pct));
     fixture_press(a, "1");
     fixture_shows(a, 50, 200, "cores, all ranks, known of 992 ranks");
@@ -747,8 +747,9 @@ static void test_standing_still(void **state) {
     static const struct {
         enum job_fixture kind;
         double still_s;
-    } cases[] = {{JOB_FIXTURE_HUNG, 12},     {JOB_FIXTURE_BACKWARD, 12}, {JOB_FIXTURE_DEVICE, 12},
-                 {JOB_FIXTURE_HEALTHY, 0.3}, {JOB_FIXTURE_64, 0.3},      {JOB_FIXTURE_1000, 0.3}};
+    } cases[] = {{JOB_FIXTURE_HUNG, 12},          {JOB_FIXTURE_BACKWARD, 12}, {JOB_FIXTURE_DEVICE, 12},
+                 {JOB_FIXTURE_DEVICE_STEPS, 0.5}, {JOB_FIXTURE_HEALTHY, 0.3}, {JOB_FIXTURE_64, 0.3},
+                 {JOB_FIXTURE_1000, 0.3}};
     struct fleet_verdict fine = {.code = FLEET_CODE_MOVING, .level = VERDICT_FINE};
     struct fleet_verdicts v = {.items = &fine, .n = 1};
     (void)state;

@@ -159,14 +159,16 @@ static size_t job_make(enum job_fixture kind, struct fleet_report *r) {
         break;
     case JOB_FIXTURE_BACKWARD:
     case JOB_FIXTURE_DEVICE:
+    case JOB_FIXTURE_DEVICE_STEPS:
         for (size_t i = 0; i < n; i++) {
-            if (kind == JOB_FIXTURE_DEVICE)
+            if (kind != JOB_FIXTURE_BACKWARD)
                 job_is_in(&r[i], JOB_STEP, NULL, "R", 12);
             else if (i < 3)
                 job_is_in(&r[i], JOB_BACKWARD, "native lock", "S", 12);
             else
                 job_is_in(&r[i], JOB_FORWARD, NULL, "R", 0.1);
-            job_has_no_agent(&r[i]);
+            if (kind != JOB_FIXTURE_DEVICE_STEPS)
+                job_has_no_agent(&r[i]);
         }
         job_is_in(&r[5], JOB_LOADER, "loader", "S", 13);
         break;

@@ -472,8 +472,8 @@ bool fleet_watch_has(const struct fleet_watch *w, const struct job *job, const s
 }
 
 /* By its name: the process by whose pid it was named may be gone. NULL: it is not there, or not all of these ranks. */
-static const struct job *fleet_watch_find_again(const struct fleet_watch *w, const struct jobs_here *h,
-                                                const char *target, struct rank_set *ranks) {
+static const struct job *fleet_watch_find_job(const struct fleet_watch *w, const struct jobs_here *h,
+                                              const char *target, struct rank_set *ranks) {
     struct strbuf name;
     struct err gone;
     const char *some = strchr(target, '/');
@@ -490,7 +490,7 @@ int fleet_watch_renew(struct fleet_watch **w, const char *target, struct err *e)
     if (fleet_watch_gone(*w) == 0)
         return 0;
     int rc = jobs_here_read(&here, 0, e);
-    const struct job *job = rc == 0 ? fleet_watch_find_again(*w, &here, target, &ranks) : NULL;
+    const struct job *job = rc == 0 ? fleet_watch_find_job(*w, &here, target, &ranks) : NULL;
     if (job && !fleet_watch_has(*w, job, &ranks)) {
         struct fleet_watch *again = fleet_watch_new(&here, job, &ranks, e);
         rc = again ? 1 : -1;

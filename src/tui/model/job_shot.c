@@ -59,14 +59,6 @@ static const char *job_shot_operation(struct job_shot *s, const struct fleet_ran
     return arena_strndup(&s->arena, r->wait_what, strcspn(r->wait_what, " ,("));
 }
 
-/* In a collective; in a backward pass, as those of DistributedDataParallel are not in Python; or for its device, which may
- * be in one. */
-static bool job_shot_may_wait(const struct fleet_rank *r) {
-    bool is_alive = r->state == FLEET_COMPUTES || r->state == FLEET_WAITS;
-    return r->state == FLEET_COLLECTIVE || r->state == FLEET_GPU ||
-           (is_alive && r->stack && r->stack->in_backward);
-}
-
 static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fleet *f,
                                              const struct fleet_rank *r) {
     bool is_missing = r->state == FLEET_MISSING, has_class = r->class_number < s->stacks.n_classes;
@@ -77,7 +69,6 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
         .pid = r->pid,
         .state = r->state,
         .is_late = s->at_s - r->step_at > fmax(JOB_SHOT_LATE * took_s, JOB_SHOT_LATE_S),
-        .may_wait = job_shot_may_wait(r),
         .since_s = s->at_s - r->since,
         .what = job_shot_operation(s, r),
         .step = r->step == REPORT_NO_INT ? -1 : r->step,
@@ -137,19 +128,30 @@ static double job_shot_rate(const struct job_shot *s) {
     return rate;
 }
 
-/* A rank that waits on the device's result looks like one that computes: with NCCL only that most of them do not get on
- * shows it. One rank alone waits for no other. */
-static double job_shot_still(const struct job_shot *s) {
-    if (s->n_ranks < 2 && s->world < 2)
+/* Whether its stack shows that it may wait for others: in a collective; in a backward pass, as those of
+ * DistributedDataParallel are not in Python; or for its device, which may be in one. */
+static bool job_shot_may_wait(const struct fleet_rank *r) {
+    bool is_alive = r->state == FLEET_COMPUTES || r->state == FLEET_WAITS;
+    return r->state == FLEET_COLLECTIVE || r->state == FLEET_GPU ||
+           (is_alive && r->stack && r->stack->in_backward);
+}
+
+/* A rank that waits on the device's result looks like one that computes: with NCCL only that most of them stand still shows
+ * it. One that ends steps does not, though it is seen on the same line each time. One rank alone waits for no other. */
+static double job_shot_still(const struct job_shot *s, const struct fleet *f) {
+    if (f->n_ranks < 2 && f->world < 2)
         return 0;
-    double *times = malloc((s->n_ranks + 1) * sizeof *times), longest = 0;
+    double *times = malloc((f->n_ranks + 1) * sizeof *times), longest = 0;
     size_t n = 0;
-    for (size_t i = 0; i < s->n_ranks; i++) {
+    for (size_t i = 0; times && i < f->n_ranks; i++) {
         const struct job_shot_rank *r = &s->ranks[i];
-        if (r->may_wait && r->since_s > longest)
-            longest = r->since_s;
-        if (times && r->class_number >= 0 && !isnan(r->since_s))
-            times[n++] = r->since_s;
+        double still_s = fmin(r->since_s, s->at_s - f->ranks[i].step_at);
+        if (isnan(r->since_s))
+            continue;
+        if (job_shot_may_wait(&f->ranks[i]))
+            longest = fmax(longest, still_s);
+        if (r->class_number >= 0)
+            times[n++] = still_s;
     }
     if (n) {
         qsort(times, n, sizeof *times, job_shot_compare);
@@ -189,7 +191,7 @@ struct job_shot *job_shot_new(const struct fleet *f) {
     for (size_t i = 0; i < f->n_ranks; i++)
         s->ranks[i] = job_shot_rank_of(s, f, &f->ranks[i]);
     s->rate = job_shot_rate(s);
-    s->still_s = job_shot_still(s);
+    s->still_s = job_shot_still(s, f);
     s->fan = arena_calloc(&s->arena, f->n_fan + 1, sizeof *s->fan);
     if (s->fan && f->n_fan) {
         memcpy(s->fan, f->fan, f->n_fan * sizeof *s->fan);

@@ -33,7 +33,6 @@ struct job_shot_rank {
     enum fleet_state state;
     bool is_awaited;  /* others wait for it */
     bool is_late;     /* its step takes much longer than the last one did */
-    bool may_wait;    /* for others, as far as its stack shows it */
     double since_s;   /* for how long it has had its stack; NAN while its host gives no news */
     const char *what; /* the operation it waits in: "all_reduce"; NULL */
     int64_t step;
@@ -73,7 +72,7 @@ struct job_shot {
     bool is_judged;  /* what is wrong was judged, which `verdicts` has if it is worth a warning */
     double moment;   /* of the past, that was asked for; NAN: it was the newest */
     double rate;     /* steps a second */
-    /* for how long a rank has had its stack that may wait for others, or more than half of all ranks theirs */
+    /* for how long a rank that may wait for others has had its stack and ended no step, or more than half of all ranks */
     double still_s;
     struct job_shot_host *hosts;
     size_t n_hosts;
