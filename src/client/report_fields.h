@@ -12,7 +12,6 @@
     X(TEXT, name)                                                                                            \
     X(TEXT, ranks)                                                                                           \
     X(TEXT, missing)                                                                                         \
-    X(INT, unread) /* processes that may be ranks which are missing */                                       \
     X(TEXT, elsewhere)                                                                                       \
     X(INT, world)                                                                                            \
     X(INT, launcher)                                                                                         \
@@ -21,6 +20,9 @@
     X(TEXT, user)                                                                                            \
     X(INT, gpus) /* of the host */                                                                           \
     X(TEXT, note)
+
+/* The same, of a job that is looked at; a database lacks them. */
+#define REPORT_JOB_NOW_FIELDS(X) X(INT, unread) /* processes that may be ranks which are missing */
 
 /* A rank at a time. */
 #define REPORT_RANK_FIELDS(X)                                                                                \

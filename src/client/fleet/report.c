@@ -20,7 +20,8 @@
 #define REPORT_ROW_RAS(kind, name) {#name, REPORT_##kind, offsetof(struct report_ras, name)},
 #define REPORT_ROW_TASK(kind, name) {#name, REPORT_##kind, offsetof(struct report_task, name)},
 
-static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT_ROW_JOB)};
+static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT_ROW_JOB)
+                                                            REPORT_JOB_NOW_FIELDS(REPORT_ROW_JOB)};
 static const struct report_field report_rank_fields[] = {REPORT_RANK_FIELDS(REPORT_ROW_RANK)};
 static const struct report_field report_frame_fields[] = {REPORT_FRAME_FIELDS(REPORT_ROW_FRAME)};
 static const struct report_field report_time_fields[] = {REPORT_TIME_FIELDS(REPORT_ROW_TIME)};

@@ -20,7 +20,7 @@
 #define STRAGGLER_AGREE 4     /* windows in which a rank is slow */
 #define STRAGGLER_DEVIATIONS 5.0
 #define STRAGGLER_EXCESS 0.03 /* of a step */
-#define STRAGGLER_LAST 0.60   /* of the steps */
+#define STRAGGLER_LAST 0.20   /* of the way from how often chance makes them the last to always */
 #define STRAGGLER_CHANCE 3.0  /* standard deviations of how often chance makes a rank the last */
 #define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
 #define STRAGGLER_MOST 0.5    /* of the difference, of a part that is named */
@@ -369,13 +369,19 @@ static double straggler_last(const struct straggler_round *rounds, size_t n, con
     return n ? (double)found / (double)n : 0;
 }
 
+/* How often chance makes one of the slow ranks the last. */
+static double straggler_chance(const struct straggler_role *role, const bool *slow) {
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < role->n; k++)
+        found += slow[k];
+    return (double)found / role->n;
+}
+
 /* Whether chance explains how often the slow ranks came last: of two ranks that are alike, one is the last in three
  * steps of five half of the time. */
 static bool straggler_is_chance(const struct straggler_role *role, const struct straggler_round *rounds,
                                 size_t n, const bool *slow) {
-    double part = 0;
-    for (uint32_t k = 0; k < role->n; k++)
-        part += slow[k] ? 1.0 / role->n : 0;
+    double part = straggler_chance(role, slow);
     return straggler_last(rounds, n, slow, -1) <
            part + STRAGGLER_CHANCE * sqrt(fmax(0, part * (1 - part)) / (double)n);
 }
@@ -410,14 +416,15 @@ static bool straggler_judge_window(const struct straggler_role *role, const stru
     }
     /* who is slow, but never the last, costs nothing: others are slower. On a slow host one is the last
      * now and then. */
-    double least = STRAGGLER_LAST / (found ? found : 1);
+    double chance = straggler_chance(role, slow), most = chance + STRAGGLER_LAST * (1 - chance);
+    double least = most / (found ? found : 1);
     bool drops[ARRIVALS_RANKS] = {false};
     for (uint32_t k = 0; k < role->n; k++)
         drops[k] = slow[k] && straggler_last(rounds, n, slow, k) < least &&
                    !straggler_is_host(role, slow, role->members[k]->host);
     for (uint32_t k = 0; k < role->n; k++)
         slow[k] = slow[k] && !drops[k];
-    return straggler_last(rounds, n, slow, -1) >= STRAGGLER_LAST;
+    return straggler_last(rounds, n, slow, -1) >= most;
 }
 
 /* ---- verdicts ---- */
