@@ -495,7 +495,7 @@ static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_
 
 /* A line for ranks that were killed or have failed: a launcher may have ended all others before they could be judged.
  * Whether there are any. */
-static bool cluster_verdict_put_ended(const struct cluster_verdict *c) {
+static bool cluster_verdict_explain_end(const struct cluster_verdict *c) {
     size_t n;
     const struct fleet_verdict_rank *ranks = fleet_watch_ranks(c->watch, &n);
     bool any = false;
@@ -550,7 +550,7 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
             rc = cluster_verdict_find_new(c, e);
             found_ns = clock_mono_ns();
             if (rc == 0 && gone == n && cluster_verdict_is_over(c, began - lived_ns))
-                return cluster_verdict_put_ended(c) || bad;
+                return cluster_verdict_explain_end(c) || bad;
             find_ns = rc > 0 || gone == n                         ? CLUSTER_VERDICT_FIND_NS
                       : 2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
                                                                   : CLUSTER_VERDICT_FIND_MAX_NS;

@@ -18,9 +18,9 @@
 #include "base/text.h"
 #include "client/verdict/verdict_places.h"
 
-#define RANK_STATE_FILE 8192 /* of a file of /proc */
-#define RANK_STATE_MOMENT_MS 1000
-#define RANK_STATE_NEAR 24 /* innermost frames in which torch.distributed is searched for */
+#define RANK_STATE_FILE 8192     /* of a file of /proc */
+#define RANK_STATE_DRIFT_MS 1000 /* the clocks of two CPUs may be apart by that */
+#define RANK_STATE_NEAR 24       /* innermost frames in which torch.distributed is searched for */
 
 void rank_state_init(struct rank_state *s) {
     *s = (struct rank_state){.state = '?', .still_s = NAN, .left_s = NAN, .gc = MODEL_UNKNOWN};
@@ -46,7 +46,7 @@ static double rank_state_still_s(pid_t pid, pid_t tid, int64_t cpu) {
     cpu_set_t usual, there;
     sched_yield();
     double ran = rank_state_ran_ms(pid, tid), now = rank_state_ran_ms(0, 0);
-    if (isnan(ran) || isnan(now) || fabs(now - ran) < RANK_STATE_MOMENT_MS)
+    if (isnan(ran) || isnan(now) || fabs(now - ran) < RANK_STATE_DRIFT_MS)
         return isnan(ran) || isnan(now) ? NAN : fmax(0, (now - ran) / 1000);
     if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usual, &usual) != 0)
         return NAN;
