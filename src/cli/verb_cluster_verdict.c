@@ -71,6 +71,7 @@ struct cluster_verdict {
     struct jobs_here here;
     const struct job *job;
     struct rank_set ranks;
+    char some[CLUSTER_VERDICT_JOB]; /* "/0-3": these ranks alone; "" all */
     struct fleet_watch *watch;
     bool is_database;            /* no agent can be loaded */
     struct fleet_source *source; /* for the steps; NULL: they are not known */
@@ -366,6 +367,8 @@ static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_opti
         return cluster_verdict_open_there(c, name, e);
     if (jobs_here_read(&c->here, 0, e) != 0)
         return -1;
+    const char *some = strchr(name, '/');
+    snprintf(c->some, sizeof c->some, "%s", some ? some : "");
     c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
     c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
     struct err ignored;
@@ -422,9 +425,10 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
     if (c->there.source)
         return cluster_verdict_find_new_there(c, e);
-    char name[JOB_NAME_MAX];
+    char name[JOB_NAME_MAX + CLUSTER_VERDICT_JOB];
     struct err gone;
-    snprintf(name, sizeof name, "%s", c->job->name);
+    memcpy(again.some, c->some, sizeof again.some);
+    snprintf(name, sizeof name, "%s%s", c->job->name, c->some);
     int rc = jobs_here_read(&again.here, 0, e);
     again.job = rc == 0 ? jobs_here_choose(&again.here, name, &again.ranks, &gone) : NULL;
     bool is_new = again.job && !fleet_watch_has(c->watch, again.job, &again.ranks);

@@ -298,3 +298,28 @@ def test_late_rank_in_sql(claim, probing, ptrace):
         finally:
             judging.kill()
     assert row["ranks"] == "3" and "feed (late_rank.py:" in row["text"], row
+
+
+@pytest.mark.long
+def test_some_that_start_again(claim, probing, ptrace):
+    """Only some ranks are watched, also once one of them was started again."""
+    def start(rank):
+        return claim(rank, 4, source=LATE_RANK, LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="4")
+    ranks = [start(rank) for rank in range(3)]
+    watch = [probing.path, "cluster", "verdict", f"job:{ranks[0].pid}/0-1", "--watch", "--json", "--no-inject"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as watcher:
+        def wait(wanted):
+            for line in watcher.stdout:
+                verdicts = json.loads(line)["verdicts"]
+                if any(wanted(v) for v in verdicts):
+                    return [v["waiting"] for v in verdicts]
+            raise AssertionError("it has ended")
+        try:
+            assert "0-1" in wait(lambda v: v["waiting"])
+            os.kill(ranks[1].pid, signal.SIGKILL)
+            ranks[1].wait()
+            wait(lambda v: v["ranks"] and "1" in v["ranks"])
+            start(1)
+            assert "0-1" in wait(lambda v: v["waiting"] and "0" != v["waiting"])
+        finally:
+            watcher.kill()
