@@ -19,7 +19,7 @@
 #define STRAGGLER_SPAN_S 10.0 /* of all windows, if they have fewer steps than that */
 #define STRAGGLER_AGREE 4     /* windows in which a rank is slow */
 #define STRAGGLER_DEVIATIONS 5.0
-#define STRAGGLER_EXCESS 0.03 /* of a step */
+#define STRAGGLER_EXCESS 0.025 /* of a step */
 #define STRAGGLER_LAST 0.20   /* of the way from how often chance makes them the last to always */
 #define STRAGGLER_CHANCE 3.0  /* standard deviations of how often chance makes a rank the last */
 #define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
