@@ -219,7 +219,8 @@ def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
             assert "all ranks are stopped by a signal" in line, line
             for one in new:
                 os.kill(one.pid, signal.SIGKILL)
-            assert watcher.wait(60) == 0
+            # 1 if it is still known that they were killed: who started them may have collected that already
+            assert watcher.wait(60) in (0, 1)
         finally:
             watcher.kill()
 
