@@ -20,13 +20,13 @@
 #define STRAGGLER_AGREE 4     /* windows in which a rank is slow */
 #define STRAGGLER_DEVIATIONS 5.0
 #define STRAGGLER_EXCESS 0.025 /* of a step */
-#define STRAGGLER_LAST 0.20   /* of the way from how often chance makes them the last to always */
-#define STRAGGLER_CHANCE 3.0  /* standard deviations of how often chance makes a rank the last */
-#define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
-#define STRAGGLER_MOST 0.5    /* of the difference, of a part that is named */
-#define STRAGGLER_OVERLAP 0.1 /* of the steps, in which what follows begins before it ends */
-#define STRAGGLER_ALONE 16384 /* comparisons of ranks that fit no other: of thousands there are millions */
-#define STRAGGLER_ERROR 0.25  /* of a step: what clocks may be off */
+#define STRAGGLER_LAST 0.20    /* of the way from how often chance makes them the last to always */
+#define STRAGGLER_CHANCE 3.0   /* standard deviations of how often chance makes a rank the last */
+#define STRAGGLER_COST 0.10    /* of a step, of an imbalance */
+#define STRAGGLER_MOST 0.5     /* of the difference, of a part that is named */
+#define STRAGGLER_OVERLAP 0.1  /* of the steps, in which what follows begins before it ends */
+#define STRAGGLER_ALONE 16384  /* comparisons of ranks that fit no other: of thousands there are millions */
+#define STRAGGLER_ERROR 0.25   /* of a step: what clocks may be off */
 /* steps in which a part has to be known: of fewer chance decides on a busy machine */
 #define STRAGGLER_PART_STEPS 8
 #define STRAGGLER_SLOTS 64 /* last collectives of a step that are judged one by one; the others block */
