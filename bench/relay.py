@@ -7,7 +7,8 @@ where they stand, and to attach to all of them. Prints one JSON object.
 usage: bench/relay.py [--build DIR] [--python PATH] [--ranks N] [--pairs N] [--window S] [--check]
 
 `steps` is by how many percent a step took longer in the windows with a relay than in those beside them. The cost of the relay is the processor
-time of its processes while it reads, and their memory. `packed` bytes are what `ssh -C` makes of them. With --check the exit status is 1 if a budget was exceeded.
+time of its processes while it reads, and their memory. `packed` bytes are what `ssh -C` makes of them. With --check the exit status is 1 if a
+budget was exceeded.
 """
 
 import argparse

@@ -21,11 +21,11 @@ from ranks import FOLDER, Job  # noqa: E402
 
 LIMIT_S = 60
 UNEVEN = os.path.join(FOLDER, "uneven.py")
-# The code of the verdict, and its causes. Which part of a step it is need not be known: forward and backward are, of traced steps
+# The code of the verdict, and its causes
 FAULTS = {
-    "data": ("STRAGGLER", ["DATA", "UNKNOWN"]),
-    "slow": ("STRAGGLER", ["FORWARD", "COMPUTE", "UNKNOWN"]),
-    "backward": ("STRAGGLER", ["BACKWARD", "COMPUTE", "UNKNOWN"]),
+    "data": ("STRAGGLER", ["DATA"]),
+    "slow": ("STRAGGLER", ["FORWARD", "COMPUTE"]),
+    "backward": ("STRAGGLER", ["BACKWARD", "COMPUTE"]),
     "rotating": ("IMBALANCE", [None]),
 }
 
@@ -34,25 +34,26 @@ def said(document):
     return [v for v in document["verdicts"] if v["code"] in ("STRAGGLER", "IMBALANCE")]
 
 
-def is_right(job, document):
+def is_right(job, document, *more):
     code, causes = FAULTS[job.fault]
-    return any(v["code"] == code and v["ranks"] == (str(job.bad) if code == "STRAGGLER" else None) and v["cause"] in causes for v in said(document))
+    return any(v["code"] == code and v["ranks"] == (str(job.bad) if code == "STRAGGLER" else None) and v["cause"] in [*causes, *more] for v in said(document))
 
 
 def run(args, job, folder):
-    """Seconds from the fault to the right verdict (None: never), verdicts that are wrong, the text, and whether it has the part."""
+    """Seconds from the fault until it is named, and to the right verdict, with the part that takes longer (None: never); verdicts that are
+    wrong, and the text."""
     watcher = Watcher(args.probing, job.target(), folder)
     try:
         if not watcher.wait(is_moving):
-            return None, ["the watcher has not seen it move"], "", False
+            return None, None, ["the watcher has not seen it move"], ""
         time.sleep(args.before)
         at = job.begin()
         right = watcher.wait(lambda document: document["timestamp"] > at and is_right(job, document), LIMIT_S)
         documents = watcher.documents()
         wrong = sorted({v["text"] for d in documents for v in said(d) if v["code"] == "STRAGGLER" and v["ranks"] != str(job.bad) or job.fault == "rotating" and v["ranks"]})
         text = (said(right) if right else said(documents[-1]) or documents[-1]["verdicts"])[0]["text"]
-        has_part = bool(right) and said(right)[0]["cause"] != "UNKNOWN"
-        return right["timestamp"] - at if right else None, wrong, text, has_part
+        named = next((d["timestamp"] - at for d in documents if d["timestamp"] > at and is_right(job, d, "UNKNOWN")), None)
+        return named, right["timestamp"] - at if right else None, wrong, text
     finally:
         watcher.close()
 
@@ -84,15 +85,16 @@ def main():
         if args.healthy:
             figures["healthy"] = with_job("healthy", 0, watch)
         for fault in [] if args.healthy else args.faults.split(","):
-            seconds, wrong, parts = [], [], 0
+            seconds, wrong, names = [], [], []
             for number in range(args.runs):
-                took, others, text, has_part = with_job(fault, number, lambda job: run(args, job, folder))
+                named, took, others, text = with_job(fault, number, lambda job: run(args, job, folder))
                 if took is not None:
                     seconds.append(round(took, 1))
+                if named is not None:
+                    names.append(round(named, 1))
                 wrong += others
-                parts += has_part
-                print(f"{fault} {number}: {'not named' if took is None else f'{took:.1f} s'}: {text}{f'; WRONG {others}' if others else ''}", flush=True)
-            figures[fault] = {"runs": args.runs, "right": len(seconds), "with_part": parts, "seconds": seconds, "max_s": max(seconds, default=None), "wrong": wrong}
+                print(f"{fault} {number}: {'not named' if named is None else f'{named:.1f} s'}{'' if took is None else f', its part after {took:.1f} s'}: {text}{f'; WRONG {others}' if others else ''}", flush=True)
+            figures[fault] = {"runs": args.runs, "right": len(seconds), "named": len(names), "named_s": names, "seconds": seconds, "max_s": max(seconds, default=None), "wrong": wrong}
     text = json.dumps(figures, indent=2)
     print(text)
     if args.json:

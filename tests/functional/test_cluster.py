@@ -204,7 +204,7 @@ def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
     relay = ["--relay", f"{probing.path} relay --stdio"] if where else []
     job = nodes(probing, old[0].pid)[0]["job"]
     with subprocess.Popen([probing.path, "cluster", "verdict", job, "--watch", "--json", "--no-inject", *where, *relay], stdout=subprocess.PIPE,
-                          text=True) as watcher:
+                          stderr=subprocess.PIPE, text=True) as watcher:
         try:
             assert json.loads(watcher.stdout.readline())["ranks"] == "0-1"
             new = [claim(rank, 2, TORCHELASTIC_RESTART_COUNT="1") for rank in range(2)]
@@ -220,7 +220,8 @@ def test_restart_while_it_is_watched(where, claim, probing, wait_until, ptrace):
             for one in new:
                 os.kill(one.pid, signal.SIGKILL)
             # 1 if it is still known that they were killed: who started them may have collected that already
-            assert watcher.wait(60) in (0, 1)
+            said = watcher.communicate(timeout=60)[1]
+            assert watcher.returncode == int("ended: killed by " in said), said
         finally:
             watcher.kill()
 

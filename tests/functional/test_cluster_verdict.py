@@ -292,7 +292,8 @@ def test_late_rank_in_sql(claim, probing, ptrace):
     query = [probing.path, "cluster", "query", f"job:{job.pid}", "--json", "SELECT ranks, text FROM cluster.verdicts"]
     with subprocess.Popen(query, stdout=subprocess.PIPE, text=True) as judging:
         try:
-            time.sleep(3)  # it watches three ranks
+            # each rank that is watched has a reader
+            wait_until(lambda: len(open(f"/proc/{judging.pid}/task/{judging.pid}/children", encoding="ascii").read().split()) >= 3, PATIENT_S, "three readers")
             start(3)
             [row] = json.loads(judging.communicate(timeout=60)[0])["rows"]
         finally:

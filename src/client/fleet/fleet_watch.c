@@ -33,8 +33,7 @@ struct fleet_watched {
     char memory_group[CGROUP_PATH]; /* folder of its control group; "" not known */
     int64_t killed[2];              /* in it for lack of memory: 10 to 20 s ago, and at `counted_s` */
     double counted_s;
-    int64_t
-        killed_end; /* how many when it was found to have ended: later ones are others; MODEL_UNKNOWN not read */
+    int64_t killed_end; /* when it was found to have ended: later ones are others; MODEL_UNKNOWN not read */
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */

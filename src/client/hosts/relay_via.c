@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-/* ssh asks for nothing, and packs what is sent (-C), to about a third. srun starts one task, in a step of its own beside
+/* ssh asks for nothing, and packs what is sent (-C), to a quarter. srun starts one task, in a step of its own beside
  * the job's. */
 const struct relay_preset relay_presets[] = {
     {"ssh", "ssh -C -oBatchMode=yes -oConnectTimeout=5 {host} {relay}"},

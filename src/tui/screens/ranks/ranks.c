@@ -347,8 +347,8 @@ static struct ranks_hosts ranks_hosts_of(const struct job_shot *f) {
     return out;
 }
 
-/* The column HOST gets what its longest name needs, but of what WHERE has beyond its least no more than a half; if that
- * is too little the domain is left out. */
+/* The column HOST gets what its longest name needs, and at most half of what WHERE has beyond its least; if that is too
+ * little the domain is left out. */
 static void ranks_fit_hosts(struct ranks_state *s, int cols) {
     struct table_column *c = &s->columns[RANKS_HOST_COLUMN];
     int widths[TABLE_MAX_COLUMNS], room, wanted;
