@@ -27,8 +27,10 @@
 #define STRAGGLER_OVERLAP 0.1  /* of the steps, in which what follows begins before it ends */
 #define STRAGGLER_ALONE 16384  /* comparisons of ranks that fit no other: of thousands there are millions */
 #define STRAGGLER_ERROR 0.25   /* of a step: what clocks may be off */
-/* steps in which a part has to be known: of fewer chance decides on a busy machine */
+/* Steps in which a part has to be known, and how far its median may be off, in quartiles' distance by the root of
+ * their number: in a few steps on a busy machine parts differ by chance. */
 #define STRAGGLER_PART_STEPS 8
+#define STRAGGLER_PART_ERROR 2.0
 #define STRAGGLER_SLOTS 64 /* last collectives of a step that are judged one by one; the others block */
 
 const char *straggler_part_name(enum straggler_part part) {
@@ -446,29 +448,33 @@ static double straggler_part_ms(const struct straggler_round *round, uint32_t me
     return round->own[member] - known;
 }
 
-/* The part with most of what the named ranks take longer, if it takes longer in each of them, and three
- * steps of four, than in the others: a few traced steps on a busy machine differ by chance. */
-static void straggler_put_part(const struct straggler_role *role, const bool *named, double excess_ms,
-                               struct straggler_verdict *v) {
-    const struct straggler_round *rounds = role->rounds + role->n_rounds - v->steps;
-    double *values = role->memory, *sides[2] = {values + v->steps, values + v->steps + role->n};
-    for (int part = 0; part <= STRAGGLER_COMPUTE; part++) {
+/* The part with most of what the named ranks take longer in the newest `steps`, if each of them certainly takes
+ * longer for it than any other rank. */
+static void straggler_put_part(const struct straggler_role *role, const bool *named, size_t steps,
+                               double excess_ms, struct straggler_verdict *v) {
+    const struct straggler_round *rounds = role->rounds + role->n_rounds - steps;
+    double *values = role->memory, *sides[2] = {values + steps, values + steps + role->n};
+    /* forward or backward is the last one: if it is known which, that is better */
+    for (int part = 0; part <= STRAGGLER_COMPUTE && !(part == STRAGGLER_COMPUTE && v->has_part); part++) {
         size_t n[2] = {0, 0};
         double least = INFINITY, most = -INFINITY;
         for (uint32_t k = 0; k < role->n; k++) {
             size_t known = 0;
-            for (size_t i = 0; i < v->steps; i++) {
+            for (size_t i = 0; i < steps; i++) {
                 double ms = straggler_part_ms(&rounds[i], k, (enum straggler_part)part);
                 if (isfinite(ms))
                     values[known++] = ms;
             }
             if (known < STRAGGLER_PART_STEPS)
                 continue;
-            sides[named[k]][n[named[k]]++] = straggler_median(values, known);
+            double middle = straggler_median(values, known);
+            double error = STRAGGLER_PART_ERROR * (values[known - 1 - known / 4] - values[known / 4]) /
+                           sqrt((double)known);
+            sides[named[k]][n[named[k]]++] = middle;
             if (named[k])
-                least = values[known / 4] < least ? values[known / 4] : least;
+                least = fmin(least, middle - error);
             else
-                most = values[known - 1 - known / 4] > most ? values[known - 1 - known / 4] : most;
+                most = fmax(most, middle + error);
         }
         double more = straggler_median(sides[1], n[1]) - straggler_median(sides[0], n[0]);
         if (more > v->part_ms && more >= STRAGGLER_MOST * excess_ms && least > most) {
@@ -479,7 +485,9 @@ static void straggler_put_part(const struct straggler_role *role, const bool *na
     }
 }
 
-static void straggler_name(struct straggler_role *role, const bool *named, struct straggler_verdict *v) {
+/* `steps`: since when the named ones are slow. */
+static void straggler_name(struct straggler_role *role, const bool *named, size_t steps,
+                           struct straggler_verdict *v) {
     const struct straggler_round *newest = straggler_window(role, 0);
     double *sides[2] = {role->memory + role->n_rounds, role->memory + role->n_rounds + role->n};
     size_t n[2] = {0, 0};
@@ -496,7 +504,7 @@ static void straggler_name(struct straggler_role *role, const bool *named, struc
     v->own_ms = straggler_median(sides[1], n[1]);
     v->others_ms = straggler_median(sides[0], n[0]);
     v->last = straggler_last(role->rounds + role->n_rounds - v->steps, v->steps, named, -1);
-    straggler_put_part(role, named, v->own_ms - v->others_ms, v);
+    straggler_put_part(role, named, steps, v->own_ms - v->others_ms, v);
 }
 
 static double straggler_cost(const struct straggler_role *role, const struct straggler_round *rounds,
@@ -511,9 +519,11 @@ static bool straggler_judge(struct straggler_role *role, struct straggler_verdic
     double *own = arena_calloc(role->arena, 2 * (size_t)role->n, sizeof *own);
     bool *slow = arena_calloc(role->arena, role->n, sizeof *slow);
     unsigned *held = arena_calloc(role->arena, role->n, sizeof *held);
+    size_t *since = arena_calloc(role->arena, role->n, sizeof *since);
+    size_t steps = 0;
     unsigned costly = 0;
     bool any = false;
-    if (!own || !slow || !held || !role->has_windows)
+    if (!own || !slow || !held || !since || !role->has_windows)
         return false;
     *v = (struct straggler_verdict){.role = role->number,
                                     .host = -1,
@@ -529,12 +539,15 @@ static bool straggler_judge(struct straggler_role *role, struct straggler_verdic
         double least = fmax(STRAGGLER_COST * straggler_step_ms(role, rounds, role->window), role->error_ms);
         costly += straggler_cost(role, rounds, role->window) > least;
         if (straggler_judge_window(role, rounds, own, own + role->n, slow))
-            for (uint32_t k = 0; k < role->n; k++)
+            for (uint32_t k = 0; k < role->n; k++) {
                 held[k] += slow[k];
+                since[k] = slow[k] ? (w + 1) * role->window : since[k];
+            }
     }
     for (uint32_t k = 0; k < role->n; k++) {
         slow[k] = held[k] >= STRAGGLER_AGREE;
         any |= slow[k];
+        steps = slow[k] && since[k] > steps ? since[k] : steps;
         role->members[k]->last = straggler_last(all, v->steps, slow, k);
         if (role->members[k]->last > v->last)
             v->last = role->members[k]->last;
@@ -542,7 +555,7 @@ static bool straggler_judge(struct straggler_role *role, struct straggler_verdic
     any = any && !straggler_is_chance(role, all, v->steps, slow);
     v->code = any ? STRAGGLER_SLOW : STRAGGLER_IMBALANCE;
     if (any)
-        straggler_name(role, slow, v);
+        straggler_name(role, slow, steps, v);
     return any || costly >= STRAGGLER_AGREE;
 }
 
