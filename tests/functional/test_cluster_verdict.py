@@ -168,7 +168,8 @@ def test_agent_of_another_version(way, job, probing, ptrace, tmp_path):
     # half of a job is no answer to SQL: it is refused, and the others can be named
     sql = "SELECT DISTINCT rank FROM python.threads"
     refused = probing("cluster", "query", one.target(), sql, timeout=60)
-    assert refused.status in (1, 3) and not refused.stdout and "version" in refused.stderr or "unknown method" in refused.stderr, refused
+    assert refused.status in (1, 3) and not refused.stdout and ("version" in refused.stderr or "unknown method" in refused.stderr), refused
+    assert "rank 1: " in refused.stderr, refused
     rows = probing("cluster", "query", f"job:{one.target()}/0,2-3", sql, "--json", timeout=60).ok().json()["rows"]
     assert [row["rank"] for row in rows] == [0, 2, 3]
 

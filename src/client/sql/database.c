@@ -302,6 +302,7 @@ static int database_add_living(struct database *d, struct database_target *t, st
     t->in_memory = target.n_ring_fds > 0;
     if (database_must_copy(t))
         database_copy_first(d, t, &target);
+    t->rank = target.rank;
     target.ring_fds = fds;
     target.ring_dir = t->has_place ? t->place.path : NULL;
     target.owner = t->has_place ? t->place.owner : RING_ANY_UID;
@@ -571,8 +572,13 @@ struct result *database_take(struct database *d, const char *text, const struct 
 
 void database_explain(const struct database *d, struct err *e) {
     for (size_t i = 0; i < d->n_targets; i++) {
-        const struct err *why = &d->targets[i]->live.failure;
-        if (why->code != ERR_OK && strcmp(why->text, e->text) == 0)
-            e->code = why->code;
+        const struct database_target *t = d->targets[i];
+        const struct err *why = &t->live.failure;
+        if (why->code == ERR_OK || strcmp(why->text, e->text) != 0)
+            continue;
+        if (d->n_targets > 1 && t->rank != RING_INT_NULL)
+            err_set(e, why->code, "rank %lld: %s", (long long)t->rank, why->text);
+        e->code = why->code;
+        return;
     }
 }
