@@ -484,6 +484,23 @@ static void test_offer(void **state) {
     app_free(a);
 }
 
+/* So is that of a launcher, which does nothing itself. */
+static void test_offer_of_a_launcher(void **state) {
+    (void)state;
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    a->pid = 4242;
+    app_job_take_offer(a, 4000, "train.py-c4f2", -1, 8); /* of a target that is gone */
+    fixture_hides(a, 24, 200, "p Ranks");
+    app_job_take_offer(a, 4242, "train.py-c4f2", -1, 8);
+    fixture_shows(a, 24, 80, "launcher  pid ");
+    fixture_shows(a, 24, 80, "this process starts the ranks of job train.py-c4f2: p shows them");
+    (void)fake_host_take();
+    fixture_press(a, "p");
+    assert_string_equal(fake_host_take().job, "job:4242");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_ranks);
+    app_free(a);
+}
+
 /* A frozen view stays, and shows the newest when it goes on. */
 static void test_frozen(void **state) {
     (void)state;
@@ -854,6 +871,7 @@ int main(void) {
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_offer),
+        cmocka_unit_test(test_offer_of_a_launcher),
         cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_cell_focus),
         cmocka_unit_test(test_ranks_of_class),

@@ -98,7 +98,7 @@ struct app_host {
 
     /* Queries are for the tables of that job in a database, while no process is shown. */
     void (*query_job)(void *arg, const char *target);
-    void (*find_job)(void *arg, pid_t pid); /* of a rank; answered by app_job_take_offer */
+    void (*find_job)(void *arg, pid_t pid); /* of the target; answered by app_job_take_offer */
 
     /* --- the target that is shown --- */
     /* WIRE_THREADS, WIRE_STATUS or WIRE_INTERRUPT */
@@ -234,11 +234,11 @@ struct app_targets {
 
 /* ---- the ranks of a job ---- */
 
-/* The process that is shown is a rank of a job that is not watched yet. */
+/* The process that is shown is a rank, or the launcher, of a job that is not watched yet. */
 struct app_job_offer {
-    pid_t pid;
+    pid_t pid;    /* 0: none is */
     char job[80]; /* its name */
-    int32_t rank; /* -1: none */
+    int32_t rank; /* -1: the launcher */
     int32_t world;
 };
 

@@ -117,6 +117,8 @@ void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank,
     struct app_job_offer *o = &a->job.offer;
     *o = (struct app_job_offer){.pid = pid, .rank = rank, .world = world};
     text_sanitize(o->job, sizeof o->job, job);
+    if (job_state_is_launcher(a)) /* what it does itself is nothing to look at */
+        app_message(a, false, "this process starts the ranks of job %s: p shows them", o->job);
     a->dirty = true;
 }
 

@@ -26,7 +26,7 @@ void app_job_refused(struct app *a, const struct err *why);
  * screens. */
 void app_job_unfreeze(struct app *a);
 
-/* The process is a rank of a job, which is not watched yet: it is offered. */
+/* The process is a rank of a job, or its launcher (rank -1), and the job is not watched yet: it is offered. */
 void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank, int32_t world);
 
 /* Read a moment of the past out of the database, in seconds since the epoch; NAN: the newest from now on. */

@@ -33,7 +33,7 @@ void app_take_target(struct app *a, struct model_target *t) {
     bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
     events_see_target(&a->data, is_first, &place);
-    if (is_first && a->data.target.rank != MODEL_UNKNOWN && a->pid > 0 && !job_state_is_watched(a))
+    if (is_first && a->pid > 0 && !job_state_is_watched(a))
         a->host.find_job(a->host.arg, a->pid); /* to offer it */
     app_screen_update_all(a);
 }

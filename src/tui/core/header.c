@@ -119,6 +119,8 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     int32_t world, rank = job_state_rank(a, &world);
     if (rank >= 0 && world > 0)
         header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "rank %d of %d", (int)rank, (int)world);
+    else if (job_state_is_launcher(a))
+        header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "launcher");
     else if (a->targets.n > 1)
         header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "%d/%d", a->targets.shown + 1, a->targets.n);
     if (d->has_target) {

@@ -9,7 +9,7 @@
 #include "tui/view/rank_text.h"
 
 void job_state_init(struct app_job *j) {
-    j->rank = j->opening = j->opened = j->offer.rank = -1;
+    j->rank = j->opening = j->opened = -1;
     j->moment = NAN;
 }
 
@@ -56,7 +56,12 @@ const struct job_shot_rank *job_state_selected(const struct app *a) {
 
 bool job_state_is_offered(const struct app *a) {
     const struct app_job_offer *o = &a->job.offer;
-    return job_state_is_watched(a) || (o->rank >= 0 && o->pid == a->pid);
+    return job_state_is_watched(a) || (o->pid > 0 && o->pid == a->pid);
+}
+
+bool job_state_is_launcher(const struct app *a) {
+    const struct app_job_offer *o = &a->job.offer;
+    return o->pid > 0 && o->pid == a->pid && o->rank < 0;
 }
 
 const struct job_shot *job_state_shown(const struct app *a) {

@@ -12,9 +12,12 @@
 void job_state_init(struct app_job *j);
 void job_state_fini(struct app_job *j);
 
-/* Is one watched? Or can it be, because the process that is shown is a rank of it? */
+/* Is one watched? Or can it be, because the process that is shown is a rank of it, or its launcher? */
 bool job_state_is_watched(const struct app *a);
 bool job_state_is_offered(const struct app *a);
+
+/* The process that is shown is the launcher of a job: it starts the ranks, and is none. */
+bool job_state_is_launcher(const struct app *a);
 
 /* One is watched, and none of its ranks is open: there is no process to show. */
 bool job_state_is_alone(const struct app *a);

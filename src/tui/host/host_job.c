@@ -41,7 +41,7 @@ void host_job_watch(struct host_job *h, const char *target) {
 
 /* ---- the job of a process ---- */
 
-/* That a process is a rank is an extra: an error is not reported. */
+/* That a process belongs to a job is an extra: an error is not reported. */
 static void host_job_start(struct host_job *h) {
     if (h->wanted > 0 && job_finder_start(h->finder, h->wanted))
         h->wanted = 0;
@@ -52,7 +52,7 @@ static void host_job_on_found(void *arg) {
     struct job_finding found;
     if (!job_finder_take(h->finder, &found))
         return;
-    if (found.is_rank)
+    if (found.is_found)
         app_job_take_offer(h->app, found.pid, found.job, found.rank, found.world);
     host_job_start(h);
     h->changed(h->arg);

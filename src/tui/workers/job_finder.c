@@ -23,8 +23,9 @@ static void job_finder_run(void *arg) {
     if (jobs_here_read(&here, 0, &e) == 0) {
         const struct job *job = NULL;
         const struct job_member *m = jobs_member(&here.jobs, out->pid, &job);
-        if (m && m->role == JOB_RANK && (job->world > 1 || job->n_ranks > 1)) {
-            out->is_rank = true;
+        bool is_part = m && (m->role == JOB_RANK || m->role == JOB_LAUNCHER);
+        if (is_part && (job->world > 1 || job->n_ranks > 1)) {
+            out->is_found = true;
             out->rank = m->rank;
             out->world = job->world;
             snprintf(out->job, sizeof out->job, "%s", job->name);

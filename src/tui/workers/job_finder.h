@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_finder: finds out on a thread of its own which job a process is a rank of: processes are
- * examined for that, and the kernel may block who does that for any time.
+ * job_finder: finds out on a thread of its own which job a process is a rank or the launcher of:
+ * processes are examined for that, and the kernel may block who does that for any time.
  */
 #ifndef TUI_WORKERS_JOB_FINDER_H
 #define TUI_WORKERS_JOB_FINDER_H
@@ -17,9 +17,10 @@ struct job_finder;
 
 struct job_finding {
     pid_t pid;
-    bool is_rank; /* of a job with several ranks */
+    bool is_found; /* a job with several ranks */
     char job[JOB_NAME_MAX];
-    int32_t rank, world;
+    int32_t rank; /* -1: it is the launcher */
+    int32_t world;
 };
 
 /* NULL with the error. */
