@@ -105,6 +105,14 @@ int pystack_is_python(pid_t pid);
  * -1 (inconsistent read). */
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out);
 
+/* Sort them by tid. A thread that runs several interpreters has a thread state in each: first the one that it
+ * runs, as far as the list shows. */
+void pystack_sort_threads(const struct pystack *ps, struct pystack_thread *list, size_t n);
+
+/* Sort, and keep one for each thread, so that none is counted twice. Returns how many are left; those whose
+ * tid is unknown all are. */
+size_t pystack_keep_one_state(const struct pystack *ps, struct pystack_thread *list, size_t n);
+
 /* Where the same thread state is in an earlier list: `n` items of `size` bytes, each with a
  * struct pystack_thread as its first member. `guess`: where it is as a rule. -1: it was not
  * there. */

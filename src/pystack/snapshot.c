@@ -101,19 +101,6 @@ static int snapshot_cmp_clock(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* By tid. An OS thread with sub-interpreters has several thread states. From 3.13 on the
- * youngest interpreter's is the one that older ones have called into. Before, a
- * sub-interpreter's state claims the thread that created it, whoever runs it
- * (Modules/_xxsubinterpretersmodule.c), so only the oldest certainly belongs to this thread. */
-static int snapshot_cmp_thread(const void *a, const void *b, void *arg) {
-    const struct pystack_thread *x = a, *y = b;
-    const struct pystack *ps = arg;
-    if (x->tid != y->tid)
-        return (x->tid > y->tid) - (x->tid < y->tid);
-    int by_age = (x->interpreter > y->interpreter) - (x->interpreter < y->interpreter);
-    return ps->info.minor >= 13 ? -by_age : by_age;
-}
-
 /* CPU figures of a thread; remembers its clock for the next snapshot. */
 static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct procfs_stat *st,
                              struct model_thread *t) {
@@ -331,8 +318,7 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
             w->out->gil_tid = w->threads[i].tid ? w->threads[i].tid : MODEL_UNKNOWN;
         }
     }
-    if (w->n_threads)
-        qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
+    pystack_sort_threads(w->ps, w->threads, w->n_threads);
 }
 
 /* Tasks of asyncio, if its library publishes their layout. */

@@ -277,6 +277,35 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     return (ssize_t)l.n;
 }
 
+/* By tid. An OS thread with sub-interpreters has several thread states. From 3.13 on the
+ * youngest interpreter's is the one that older ones have called into. Before, a
+ * sub-interpreter's state claims the thread that created it, whoever runs it
+ * (Modules/_xxsubinterpretersmodule.c), so only the oldest certainly belongs to this thread. */
+static int threads_compare(const void *a, const void *b, void *arg) {
+    const struct pystack_thread *x = a, *y = b;
+    const struct pystack *ps = arg;
+    if (x->tid != y->tid)
+        return (x->tid > y->tid) - (x->tid < y->tid);
+    int by_age = (x->interpreter > y->interpreter) - (x->interpreter < y->interpreter);
+    return ps->info.minor >= 13 ? -by_age : by_age;
+}
+
+void pystack_sort_threads(const struct pystack *ps, struct pystack_thread *list, size_t n) {
+    if (n)
+        qsort_r(list, n, sizeof *list, threads_compare, (void *)(uintptr_t)ps);
+}
+
+size_t pystack_keep_one_state(const struct pystack *ps, struct pystack_thread *list, size_t n) {
+    size_t kept = 0;
+    pystack_sort_threads(ps, list, n);
+    for (size_t i = 0; i < n; i++)
+        if (!kept || !list[i].tid || list[i].tid != list[kept - 1].tid)
+            list[kept++] = list[i];
+        else if (!list[kept - 1].name)
+            list[kept - 1].name = list[i].name;
+    return kept;
+}
+
 ssize_t pystack_find_thread(const struct pystack_thread *thread, const void *list, size_t n, size_t size,
                             size_t guess) {
     for (size_t k = 0; k < n; k++) {

@@ -82,6 +82,32 @@ def test_the_sampler_sleeps_between_samples(job):
     assert woke < 100
 
 
+SUB = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+own = interpreters.create()
+def sub():
+    interpreters.run_string(own, "import time\\ndef in_sub():\\n    while True:\\n        for _ in range(20000): pass\\n        time.sleep(0.001)\\nin_sub()")
+"""
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_a_thread_of_several_interpreters_is_sampled_once(job, python_for, version):
+    """It has a thread state in each. From 3.13 on the stack is that of the interpreter that it runs."""
+    j = job(python_for(version))
+    define_in(j, SUB)
+    j.do("spawn('sub', sub)")
+    with Client(j.start()) as client:
+        watch = Watch(client, 100)
+        watch.until(lambda: len(watch.profile.samples) > 300, "samples")
+    seen = [(s["tid"], s["timestamp"]) for s in watch.profile.samples]
+    assert len(seen) == len(set(seen))
+    if version != "3.11":
+        assert [s for s in watch.profile.samples if any(frame.endswith("in_sub") for frame in s["frames"])]
+
+
 PART = """
 def part(period, busy):
     at = time.monotonic()

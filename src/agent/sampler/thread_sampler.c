@@ -214,6 +214,7 @@ static int thread_sampler_list(struct thread_sampler *p, struct pystack *ps, uin
         return -1;
     }
     n = (ssize_t)thread_sampler_leave_out_own(list, (size_t)n, own, n_own);
+    n = (ssize_t)pystack_keep_one_state(ps, list, (size_t)n);
     for (size_t i = 0; i < (size_t)n; i++) {
         struct thread_sampler_thread *t = &threads[i];
         thread_sampler_keep(p, t, &list[i], i);

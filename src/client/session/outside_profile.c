@@ -129,6 +129,7 @@ static int outside_profile_list(struct outside_profile *p, struct pystack *ps, u
         arena_fini(&arena);
         return -1;
     }
+    n = (ssize_t)pystack_keep_one_state(ps, list, (size_t)n);
     for (size_t i = 0; i < (size_t)n; i++) {
         struct outside_profile_thread *t = &threads[i];
         outside_profile_keep(p, t, &list[i], i);
