@@ -109,9 +109,13 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
  * runs, as far as the list shows. */
 void pystack_sort_threads(const struct pystack *ps, struct pystack_thread *list, size_t n);
 
-/* Sort, and keep one for each thread, so that none is counted twice. Returns how many are left; those whose
- * tid is unknown all are. */
-size_t pystack_keep_one_state(const struct pystack *ps, struct pystack_thread *list, size_t n);
+/* The name of the thread whose `n` states these are: another interpreter may count it as its own main thread,
+ * so the oldest interpreter that has one decides. NULL unknown. */
+const char *pystack_name_of_thread(const struct pystack_thread *states, size_t n);
+
+/* Sort, and keep one for each thread, so that none is counted twice: the first that has a frame. Returns how
+ * many are left; those whose tid is unknown all are. */
+size_t pystack_keep_one_state(struct pystack *ps, struct pystack_thread *list, size_t n);
 
 /* Where the same thread state is in an earlier list: `n` items of `size` bytes, each with a
  * struct pystack_thread as its first member. `guess`: where it is as a rule. -1: it was not

@@ -177,7 +177,6 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     t->has_python = true;
     w->tstate = p->tstate;
     t->ident = p->ident;
-    t->name = p->name ? p->name : t->name;
     if (t->state == 'R' && w->ps->asker.read) {
         ssize_t own = w->ps->asker.read(w->ps->asker.arg, p, &w->out->arena, &t->frames, &t->truncated,
                                         &t->gil, &t->gc);
@@ -227,10 +226,12 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
         return;
     }
     /* One that runs nothing has no frames; then another may have. */
-    while (!snapshot_put_state(w, p, t) && p + 1 < end && p[1].tid == t->tid && !pystack_is_late(w->ps))
-        p++;
-    for (; !t->name && p + 1 < end && p[1].tid == t->tid; p++)
-        t->name = p[1].name;
+    size_t n = 1;
+    while (p + n < end && p[n].tid == t->tid)
+        n++;
+    for (size_t i = 0; i < n && !snapshot_put_state(w, &p[i], t) && !pystack_is_late(w->ps);)
+        i++;
+    t->name = pystack_name_of_thread(p, n);
     if (t->truncated)
         w->out->incomplete = true;
 }

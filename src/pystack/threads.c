@@ -287,7 +287,9 @@ static int threads_compare(const void *a, const void *b, void *arg) {
     if (x->tid != y->tid)
         return (x->tid > y->tid) - (x->tid < y->tid);
     int by_age = (x->interpreter > y->interpreter) - (x->interpreter < y->interpreter);
-    return ps->info.minor >= 13 ? -by_age : by_age;
+    if (by_age)
+        return ps->info.minor >= 13 ? -by_age : by_age;
+    return (x->serial < y->serial) - (x->serial > y->serial); /* the newer one: a thread has one in each */
 }
 
 void pystack_sort_threads(const struct pystack *ps, struct pystack_thread *list, size_t n) {
@@ -295,14 +297,29 @@ void pystack_sort_threads(const struct pystack *ps, struct pystack_thread *list,
         qsort_r(list, n, sizeof *list, threads_compare, (void *)(uintptr_t)ps);
 }
 
-size_t pystack_keep_one_state(const struct pystack *ps, struct pystack_thread *list, size_t n) {
-    size_t kept = 0;
-    pystack_sort_threads(ps, list, n);
+const char *pystack_name_of_thread(const struct pystack_thread *states, size_t n) {
+    const struct pystack_thread *named = NULL;
     for (size_t i = 0; i < n; i++)
-        if (!kept || !list[i].tid || list[i].tid != list[kept - 1].tid)
-            list[kept++] = list[i];
-        else if (!list[kept - 1].name)
-            list[kept - 1].name = list[i].name;
+        if (states[i].name && (!named || states[i].interpreter < named->interpreter))
+            named = &states[i];
+    return named ? named->name : NULL;
+}
+
+size_t pystack_keep_one_state(struct pystack *ps, struct pystack_thread *list, size_t n) {
+    size_t kept = 0, same;
+    pystack_sort_threads(ps, list, n);
+    for (size_t i = 0; i < n; i += same) {
+        struct pystack_thread *one = &list[i];
+        uint64_t frame = 0;
+        for (same = 1; list[i].tid && i + same < n && list[i + same].tid == list[i].tid;)
+            same++;
+        for (size_t k = 0; same > 1 && k < same && !frame; k++)
+            if (pystack_read_first_frame(ps, list[i + k].tstate, &frame) == 0 && frame)
+                one = &list[i + k];
+        const char *name = pystack_name_of_thread(&list[i], same);
+        list[kept] = *one;
+        list[kept++].name = name;
+    }
     return kept;
 }
 

@@ -31,7 +31,7 @@ struct job {
     bool is_traced; /* forward and backward are known, */
     int traced;     /* in each step of so many; 0: in all */
     /* faults */
-    int from;                   /* step with which they begin */
+    int from, to;               /* step with which they begin; with which they end, 0: with none */
     int64_t slow_from, slow_to; /* ranks */
     double slow[3];             /* times data, forward, backward */
     double rotating;            /* one rank in each step: its backward pass takes so much longer */
@@ -84,7 +84,7 @@ static void run(const struct job *j, uint32_t first) {
         double parts[RANKS][STRAGGLER_PART_COUNT], due[RANKS], done[RANKS], own[RANKS];
         uint32_t turn = (uint32_t)(rand() % (int)j->ranks);
         for (uint32_t r = 0; r < j->ranks; r++) {
-            bool slow = i >= j->from && r >= j->slow_from && r < j->slow_to;
+            bool slow = i >= j->from && (!j->to || i < j->to) && r >= j->slow_from && r < j->slow_to;
             began[r] = at[r];
             parts[r][STRAGGLER_DATA] = around(j->data, j->noise) * (slow ? j->slow[0] : 1);
             parts[r][STRAGGLER_FORWARD] = around(j->forward, j->noise) * (slow ? j->slow[1] : 1);
@@ -241,6 +241,32 @@ static void the_part_is_known_as_soon_as_the_rank(void **state) {
         assert_int_equal(n_verdicts, 1);
         assert_true(ranks[3].is_named && verdicts[0].has_part);
         assert_int_equal(verdicts[0].part, j.is_traced ? STRAGGLER_FORWARD : STRAGGLER_COMPUTE);
+    }
+}
+
+/* It has just become as fast as the others: nothing else takes what it did longer. */
+static void the_part_is_that_of_the_time_in_which_it_was_slow(void **state) {
+    (void)state;
+    for (unsigned seed = 0; seed < 100; seed++) {
+        struct job j = any_job(seed + 8500);
+        j.ranks = 8;
+        j.slow_from = 3;
+        j.slow_to = 4;
+        j.noise = 0.005;
+        j.is_traced = false;
+        j.data = 0.01;
+        j.forward = 0.03;
+        j.backward = 0.05;
+        /* little, and all the time; and much, until it ends */
+        j.slow[0] = 1.05;
+        j.slow[1] = 1.5;
+        j.steps = 300;
+        j.to = 252;
+        run(&j, 0);
+        judge(j.ranks);
+        assert_int_equal(n_verdicts, 1);
+        assert_true(ranks[3].is_named && verdicts[0].has_part);
+        assert_int_equal(verdicts[0].part, STRAGGLER_COMPUTE);
     }
 }
 
@@ -560,6 +586,7 @@ int main(void) {
         cmocka_unit_test(nobody_is_named_in_a_healthy_job),
         cmocka_unit_test(a_slow_rank_is_named),
         cmocka_unit_test(the_part_is_known_as_soon_as_the_rank),
+        cmocka_unit_test(the_part_is_that_of_the_time_in_which_it_was_slow),
         cmocka_unit_test(no_other_part_is_named_by_chance),
         cmocka_unit_test(a_slow_host_is_named),
         cmocka_unit_test(where_the_last_one_changes_it_is_an_imbalance),

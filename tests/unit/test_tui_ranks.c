@@ -460,6 +460,13 @@ static void test_elsewhere(void **state) {
     app_free(a);
 }
 
+static void add_children(struct app *a, size_t n) {
+    struct children_list l = {.items = n ? calloc(n, sizeof *l.items) : NULL, .n = n};
+    for (size_t i = 0; i < n; i++)
+        l.items[i].pid = 5000 + (pid_t)i;
+    app_take_children(a, &l);
+}
+
 /* The target is a rank: its job is offered, and the key that shows all targets shows its ranks. */
 static void test_offer(void **state) {
     (void)state;
@@ -484,11 +491,24 @@ static void test_offer(void **state) {
     app_free(a);
 }
 
-/* So is that of a launcher, which does nothing itself. */
+/* So is that of a launcher, which does nothing itself. Whether a process is one is looked for when it has more children than before. */
 static void test_offer_of_a_launcher(void **state) {
     (void)state;
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     a->pid = 4242;
+    add_children(a, 0);
+    assert_int_equal(fake_host_take().find_job, 0);
+    add_children(a, 1);
+    assert_int_equal(fake_host_take().find_job, 4242);
+    add_children(a, 1);
+    add_children(a, 0);
+    add_children(a, 1);
+    assert_int_equal(fake_host_take().find_job, 0);
+    add_children(a, 2);
+    assert_int_equal(fake_host_take().find_job, 4242);
+    fixture_press(a, "p"); /* they may have become ranks since */
+    assert_int_equal(fake_host_take().find_job, 4242);
+    fixture_press(a, "q");
     app_job_take_offer(a, 4000, "train.py-c4f2", -1, 8); /* of a target that is gone */
     fixture_hides(a, 24, 200, "p Ranks");
     app_job_take_offer(a, 4242, "train.py-c4f2", -1, 8);

@@ -128,15 +128,30 @@ void thread_sampler_clear_batch(struct thread_sampler *p) {
 
 /* ---- the list of threads ---- */
 
+/* The same thread, which runs another interpreter now than it did. */
+static bool thread_sampler_is_same(const struct pystack_thread *was, const struct pystack_thread *is) {
+    return is->tid && was->tid == is->tid && was->ident == is->ident && was->interpreter != is->interpreter;
+}
+
 /* Copy the known facts about the thread from the previous list. */
 static void thread_sampler_keep(struct thread_sampler *p, struct thread_sampler_thread *to,
                                 const struct pystack_thread *py, size_t guess) {
     ssize_t at = pystack_find_thread(py, p->threads, p->n_threads, sizeof *p->threads, guess);
+    bool is_other = at < 0;
+    for (size_t i = 0; at < 0 && i < p->n_threads; i++)
+        if (thread_sampler_is_same(&p->threads[i].py, py))
+            at = (ssize_t)i;
     if (at < 0)
         return;
     *to = p->threads[at];
     p->threads[at].kept = true;
     p->threads[at].name = NULL;
+    if (!is_other)
+        return;
+    signal_sampler_forget(&p->threads[at].py);
+    to->timer = SIGNAL_SAMPLER_TIMER_OFF;
+    to->asked = to->late = false;
+    to->broken = 0;
 }
 
 static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_thread *t, const char *name,

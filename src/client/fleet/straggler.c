@@ -448,15 +448,32 @@ static double straggler_part_ms(const struct straggler_round *round, uint32_t me
     return round->own[member] - known;
 }
 
+/* The own time of the named ranks and of the others, in `n` rounds. */
+static void straggler_compare_own(const struct straggler_role *role, const bool *named,
+                                  const struct straggler_round *rounds, size_t n, double *named_ms,
+                                  double *others_ms) {
+    double *sides[2] = {role->memory + role->n_rounds, role->memory + role->n_rounds + role->n};
+    size_t of[2] = {0, 0};
+    for (uint32_t k = 0; k < role->n; k++)
+        sides[named[k]][of[named[k]]++] = straggler_median_of(role, rounds, n, k, false);
+    *named_ms = straggler_median(sides[1], of[1]);
+    *others_ms = straggler_median(sides[0], of[0]);
+}
+
 /* The part with most of what the named ranks take longer in the newest `steps`, if each of them certainly takes
  * longer for it than any other rank. */
 static void straggler_put_part(const struct straggler_role *role, const bool *named, size_t steps,
-                               double excess_ms, struct straggler_verdict *v) {
+                               struct straggler_verdict *v) {
     const struct straggler_round *rounds = role->rounds + role->n_rounds - steps;
     double *values = role->memory, *sides[2] = {values + steps, values + steps + role->n};
-    /* forward or backward is the last one: if it is known which, that is better */
-    for (int part = 0; part <= STRAGGLER_COMPUTE && !(part == STRAGGLER_COMPUTE && v->has_part); part++) {
+    double own_ms, others_ms;
+    straggler_compare_own(role, named, rounds, steps, &own_ms, &others_ms);
+    for (int part = 0; part <= STRAGGLER_COMPUTE; part++) {
         size_t n[2] = {0, 0};
+        bool is_known = v->has_part && (v->part == STRAGGLER_FORWARD || v->part == STRAGGLER_BACKWARD ||
+                                        v->part == STRAGGLER_GC);
+        if (part == STRAGGLER_COMPUTE && is_known) /* which of it */
+            break;
         double least = INFINITY, most = -INFINITY;
         for (uint32_t k = 0; k < role->n; k++) {
             size_t known = 0;
@@ -477,7 +494,7 @@ static void straggler_put_part(const struct straggler_role *role, const bool *na
                 most = fmax(most, middle + error);
         }
         double more = straggler_median(sides[1], n[1]) - straggler_median(sides[0], n[0]);
-        if (more > v->part_ms && more >= STRAGGLER_MOST * excess_ms && least > most) {
+        if (more > v->part_ms && more >= STRAGGLER_MOST * (own_ms - others_ms) && least > most) {
             v->has_part = true;
             v->part = (enum straggler_part)part;
             v->part_ms = more;
@@ -489,22 +506,17 @@ static void straggler_put_part(const struct straggler_role *role, const bool *na
 static void straggler_name(struct straggler_role *role, const bool *named, size_t steps,
                            struct straggler_verdict *v) {
     const struct straggler_round *newest = straggler_window(role, 0);
-    double *sides[2] = {role->memory + role->n_rounds, role->memory + role->n_rounds + role->n};
-    size_t n[2] = {0, 0};
     int32_t host = -1;
     for (uint32_t k = 0; k < role->n; k++) {
         role->members[k]->is_named = named[k];
         host = named[k] ? role->members[k]->host : host;
-        double ms = straggler_median_of(role, newest, role->window, k, false);
-        sides[named[k]][n[named[k]]++] = ms;
     }
     v->host = straggler_is_host(role, named, host) ? host : -1;
     for (uint32_t k = 0; k < role->n; k++)
         v->host = named[k] && role->members[k]->host != host ? -1 : v->host;
-    v->own_ms = straggler_median(sides[1], n[1]);
-    v->others_ms = straggler_median(sides[0], n[0]);
+    straggler_compare_own(role, named, newest, role->window, &v->own_ms, &v->others_ms);
     v->last = straggler_last(role->rounds + role->n_rounds - v->steps, v->steps, named, -1);
-    straggler_put_part(role, named, steps, v->own_ms - v->others_ms, v);
+    straggler_put_part(role, named, steps, v);
 }
 
 static double straggler_cost(const struct straggler_role *role, const struct straggler_round *rounds,

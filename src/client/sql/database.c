@@ -58,6 +58,7 @@ struct database_target {
     bool has_place;
     char host[256];              /* "": this one's own name */
     int64_t rank;                /* RING_INT_NULL: as its environment has it */
+    bool is_of_job;              /* it is asked as that rank, perhaps the only one of its host */
     bool in_memory;              /* its tables have no files */
     struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
     struct err uncopied;         /* why there are no copies, or no newer ones; ERR_OK */
@@ -384,6 +385,7 @@ int database_add_rank(struct database *d, const struct target_address *addr, con
     t->live.addr = *addr;
     snprintf(t->host, sizeof t->host, "%s", host);
     t->rank = rank;
+    t->is_of_job = rank != RING_INT_NULL;
     t->number = sql_target_count(d->sql);
     if (d->n_targets > DATABASE_FEW)
         database_raise_limit();
@@ -576,7 +578,7 @@ void database_explain(const struct database *d, struct err *e) {
         const struct err *why = &t->live.failure;
         if (why->code == ERR_OK || strcmp(why->text, e->text) != 0)
             continue;
-        if (d->n_targets > 1 && t->rank != RING_INT_NULL)
+        if ((d->n_targets > 1 || t->is_of_job) && t->rank != RING_INT_NULL)
             err_set(e, why->code, "rank %lld: %s", (long long)t->rank, why->text);
         e->code = why->code;
         return;

@@ -84,7 +84,7 @@ struct result *database_take(struct database *d, const char *text, const struct 
                              size_t max_bytes, struct err *e);
 
 /* If a target has caused the error of a query, set its code: ERR_LOST it has ended, ERR_ATTACH
- * it cannot be reached. Of several targets name its rank. */
+ * it cannot be reached. Of several targets, or of a job, name its rank. */
 void database_explain(const struct database *d, struct err *e);
 
 #endif

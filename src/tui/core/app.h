@@ -242,6 +242,12 @@ struct app_job_offer {
     int32_t world;
 };
 
+/* Whether it is a launcher was looked for when it had so many children, the most so far. */
+struct app_job_search {
+    pid_t pid;
+    size_t children;
+};
+
 /* app_job.h: the job whose ranks are watched. */
 struct app_job {
     char target[512];              /* as it was named; "": none is watched */
@@ -261,6 +267,7 @@ struct app_job {
     struct tags tags; /* tagged ranks: their number, from 1 */
     char filter[256]; /* for Ranks, from another screen or the command line; "": none */
     struct app_job_offer offer;
+    struct app_job_search search;
 };
 
 /* The jobs of a database, to choose one. */

@@ -117,7 +117,7 @@ void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank,
     struct app_job_offer *o = &a->job.offer;
     *o = (struct app_job_offer){.pid = pid, .rank = rank, .world = world};
     text_sanitize(o->job, sizeof o->job, job);
-    if (job_state_is_launcher(a)) /* what it does itself is nothing to look at */
+    if (job_state_is_launcher(a) && !a->message[0]) /* what it does itself is nothing to look at */
         app_message(a, false, "this process starts the ranks of job %s: p shows them", o->job);
     a->dirty = true;
 }
@@ -220,6 +220,9 @@ bool app_job_act(struct app *a, enum action action) {
     bool steps = action == ACTION_RANK_PREV || action == ACTION_RANK_NEXT;
     if (!steps && action != ACTION_SHOW_RANKS && action != ACTION_SHOW_STACKS)
         return false;
+    /* a launcher is known by its ranks, and they may have come since */
+    if (!job_state_is_offered(a) && a->data.children.n)
+        a->host.find_job(a->host.arg, a->pid);
     if (!job_state_is_watched(a) && job_state_is_offered(a)) {
         snprintf(target, sizeof target, "job:%ld", (long)a->pid);
         app_job_watch(a, target);

@@ -33,7 +33,7 @@ void app_take_target(struct app *a, struct model_target *t) {
     bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
     events_see_target(&a->data, is_first, &place);
-    if (is_first && a->pid > 0 && !job_state_is_watched(a))
+    if (is_first && a->data.target.rank != MODEL_UNKNOWN && a->pid > 0 && !job_state_is_watched(a))
         a->host.find_job(a->host.arg, a->pid); /* to offer it */
     app_screen_update_all(a);
 }
@@ -83,8 +83,22 @@ void app_take_proc_stats(struct app *a, const struct proc_stats *v) {
     a->dirty = true;
 }
 
+/* With more children than before it may be a launcher: they are its ranks. */
+static void app_find_launched(struct app *a) {
+    struct app_job_search *s = &a->job.search;
+    size_t n = a->data.children.n;
+    if (s->pid != a->pid)
+        *s = (struct app_job_search){.pid = a->pid};
+    if (a->pid <= 0 || n <= s->children)
+        return;
+    s->children = n;
+    if (!job_state_is_offered(a))
+        a->host.find_job(a->host.arg, a->pid);
+}
+
 void app_take_children(struct app *a, struct children_list *l) {
     data_take_children(&a->data, l, a->now_s);
+    app_find_launched(a);
     app_screen_update_all(a);
 }
 
