@@ -29,7 +29,7 @@ def lease(job):
     return next((one for one in job.status()["leases"] if one["what"] == "phases"), None)
 
 
-@pytest.mark.parametrize("options", [(), ("--function",)], ids=["plain", "function"])
+@pytest.mark.parametrize("options", [(), ("--function",), ("--ddp",)], ids=["plain", "function", "ddp"])
 def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F811
     job = training_job("phases", *options)
     wait_phased(job)
@@ -39,8 +39,10 @@ def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F
     pairs = job.end().match(rows)[1:]
     pairs = [pair for pair in pairs if phased(pair[0])]
     assert len(pairs) >= STEPS - 1
-    agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=5)
-    agree([(row["forward_ms"] + row["backward_ms"], (step["forward_s"] + step["backward_s"]) * 1e3) for row, step in pairs], percent=5)
+    # DistributedDataParallel copies gradients back after the last operation: that is in other_ms
+    percent = 12 if options == ("--ddp",) else 5
+    agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=percent)
+    agree([(row["forward_ms"] + row["backward_ms"], (step["forward_s"] + step["backward_s"]) * 1e3) for row, step in pairs], percent=percent)
     assert all(row["other_ms"] >= 0 for row, _ in pairs), [row["other_ms"] for row, _ in pairs]
     # the CPU may be taken away between the job's look at its clock and ours
     longer = [(row["duration_ms"], took_ms(step)) for row, step in pairs if row["duration_ms"] > took_ms(step) + 5]

@@ -47,6 +47,8 @@ static const struct steps_name *steps_find_name(const char *name) {
     return &other;
 }
 
+bool steps_is_comm(const char *name) { return steps_find_name(name)->kind == STEPS_COMM; }
+
 void steps_init(struct steps *s) { *s = (struct steps){.count = 0}; }
 
 void steps_expect(struct steps *s, uint64_t lost) { s->lost = lost; }

@@ -82,7 +82,7 @@ static uint32_t torch_spans_busy; /* it is locked: torch may be in the middle of
 static uint32_t torch_spans_torn;
 
 /* The backward pass, for the threads of the job: atomic. */
-static uint64_t torch_spans_last_ns; /* end of its last node */
+static uint64_t torch_spans_last_ns; /* end of its last node, or of a collective after that */
 static uint32_t torch_spans_passing; /* it is in progress */
 static uint64_t torch_spans_nodes;   /* of all passes that were watched */
 static uint64_t torch_spans_wait_ns; /* see torch_spans_passes */
@@ -101,10 +101,11 @@ static void torch_spans_report_pass(void) {
         module_hooks_on_backward(ns);
 }
 
-/* Any other report ends a backward pass. */
-static void torch_spans_pass_ends(void) {
+/* Any other report ends a backward pass, but that of a collective: DistributedDataParallel reduces gradients while the
+ * pass goes on. */
+static void torch_spans_pass_ends(const char *name) {
     uint32_t passing = 1;
-    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && !(name && steps_is_comm(name)) &&
         __atomic_compare_exchange_n(&torch_spans_passing, &passing, 0, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
         torch_spans_report_pass();
@@ -159,7 +160,7 @@ static void *torch_spans_on_start(void **context, const void *record) {
         return context;
     uint64_t from = torch_spans_time(&torch_spans_starts);
     const char *name = torch_spans.name(record);
-    torch_spans_pass_ends();
+    torch_spans_pass_ends(name);
     spans_begin((uint64_t)(uintptr_t)record, name);
     if (name && comm_info_is_of(name))
         torch_spans_report_comm((uint64_t)(uintptr_t)record, name);
@@ -180,6 +181,9 @@ static void torch_spans_on_end(const void *record, void *context) {
         step_values_at_step();
     uint64_t from = torch_spans_time(&torch_spans_ends);
     uint64_t key = (uint64_t)(uintptr_t)record;
+    /* the pass waits for it before it returns */
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && name && steps_is_comm(name))
+        __atomic_store_n(&torch_spans_last_ns, ns, __ATOMIC_RELAXED);
     spans_end(key, ns);
     if (__atomic_load_n(&torch_spans_step, __ATOMIC_RELAXED))
         torch_spans_step_ends(key, ns);

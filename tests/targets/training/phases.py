@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that writes down how long the forward and the backward pass of each step took. Its steps are long, with few operations; with
---quick they are short, with many: there it costs too much that each is looked into. With --function an operation is in Python."""
+--quick they are short, with many: there it costs too much that each is looked into. With --function an operation is in Python. With --ddp
+gradients are reduced while the backward pass goes on."""
 
 import time
 
 import torch
 import training
-from torch import nn
+from torch import distributed, nn
 
 WIDTH, OPERATIONS = 700, 150
 
@@ -38,12 +39,16 @@ class Model(nn.Module):
 def add_arguments(parser):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--function", action="store_true")
+    parser.add_argument("--ddp", action="store_true")
 
 
 def main():
     job = training.Job(__doc__, add_arguments)
     torch.set_num_threads(1)
     model = Model(job.args)
+    if job.args.ddp:
+        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     shape = (4, 8) if job.args.quick else (128, WIDTH)
     for inputs, _ in job.each(training.make_loader(training.Items(shape[1:], 10), batch=shape[0])):
