@@ -47,7 +47,10 @@ static const struct steps_name *steps_find_name(const char *name) {
     return &other;
 }
 
-bool steps_is_comm(const char *name) { return steps_find_name(name)->kind == STEPS_COMM; }
+bool steps_is_in_backward(const char *name) {
+    return steps_find_name(name)->kind == STEPS_COMM || strstr(name, "backward") ||
+           steps_begins(name, "FSDP::all_gather");
+}
 
 void steps_init(struct steps *s) { *s = (struct steps){.count = 0}; }
 

@@ -161,8 +161,9 @@ void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h);
 /* Report collectives that have gone on for STEPS_OPEN_NS at `ns`, each once. */
 void steps_report_open(struct steps *s, uint64_t ns, const struct steps_handler *h);
 
-/* True if an operation of that name is a collective: "gloo:all_reduce". */
-bool steps_is_comm(const char *name);
+/* True if an operation of that name goes on within a backward pass, if there is one: a collective, with which gradients
+ * are reduced meanwhile, or what FSDP does for parameters and gradients ("FSDP::post_backward_reduce"). */
+bool steps_is_in_backward(const char *name);
 
 /* Backward passes are reported (STEPS_BACKWARD) from `ns` on; 0: no longer. */
 void steps_begin_backward(struct steps *s, uint64_t ns);

@@ -82,7 +82,8 @@ static uint32_t torch_spans_busy; /* it is locked: torch may be in the middle of
 static uint32_t torch_spans_torn;
 
 /* The backward pass, for the threads of the job: atomic. */
-static uint64_t torch_spans_last_ns; /* end of its last node, or of a collective after that */
+static uint64_t torch_spans_last_ns; /* end of its last node, */
+static uint64_t torch_spans_also_ns; /* and of what else belongs to it */
 static uint32_t torch_spans_passing; /* it is in progress */
 static uint64_t torch_spans_nodes;   /* of all passes that were watched */
 static uint64_t torch_spans_wait_ns; /* see torch_spans_passes */
@@ -95,17 +96,17 @@ static struct torch_spans_cost { uint64_t calls, timed, ns; } torch_spans_starts
 /* ---- on the job's threads ---- */
 
 static void torch_spans_report_pass(void) {
-    uint64_t ns = __atomic_load_n(&torch_spans_last_ns, __ATOMIC_RELAXED);
-    spans_end(STEPS_BACKWARD, ns);
+    uint64_t node_ns = __atomic_load_n(&torch_spans_last_ns, __ATOMIC_RELAXED);
+    uint64_t also_ns = __atomic_load_n(&torch_spans_also_ns, __ATOMIC_RELAXED);
+    spans_end(STEPS_BACKWARD, also_ns > node_ns ? also_ns : node_ns);
     if (module_window_is_wanted())
-        module_hooks_on_backward(ns);
+        module_hooks_on_backward(node_ns);
 }
 
-/* Any other report ends a backward pass, but that of a collective: DistributedDataParallel reduces gradients while the
- * pass goes on. */
+/* A report ends a backward pass if it is not of something that belongs to it. */
 static void torch_spans_pass_ends(const char *name) {
     uint32_t passing = 1;
-    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && !(name && steps_is_comm(name)) &&
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && !(name && steps_is_in_backward(name)) &&
         __atomic_compare_exchange_n(&torch_spans_passing, &passing, 0, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
         torch_spans_report_pass();
@@ -182,8 +183,8 @@ static void torch_spans_on_end(const void *record, void *context) {
     uint64_t from = torch_spans_time(&torch_spans_ends);
     uint64_t key = (uint64_t)(uintptr_t)record;
     /* the pass waits for it before it returns */
-    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && name && steps_is_comm(name))
-        __atomic_store_n(&torch_spans_last_ns, ns, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) && name && steps_is_in_backward(name))
+        __atomic_store_n(&torch_spans_also_ns, ns, __ATOMIC_RELAXED);
     spans_end(key, ns);
     if (__atomic_load_n(&torch_spans_step, __ATOMIC_RELAXED))
         torch_spans_step_ends(key, ns);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that writes down how long the forward and the backward pass of each step took. Its steps are long, with few operations; with
 --quick they are short, with many: there it costs too much that each is looked into. With --function an operation is in Python. With --ddp
-gradients are reduced while the backward pass goes on."""
+and --fsdp gradients are reduced while the backward pass goes on."""
 
 import time
 
@@ -40,15 +40,23 @@ def add_arguments(parser):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--function", action="store_true")
     parser.add_argument("--ddp", action="store_true")
+    parser.add_argument("--fsdp", action="store_true")
 
 
 def main():
     job = training.Job(__doc__, add_arguments)
     torch.set_num_threads(1)
     model = Model(job.args)
-    if job.args.ddp:
+    if job.args.ddp or job.args.fsdp:
         distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    if job.args.ddp:
         model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    if job.args.fsdp:
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     shape = (4, 8) if job.args.quick else (128, WIDTH)
     for inputs, _ in job.each(training.make_loader(training.Items(shape[1:], 10), batch=shape[0])):
@@ -60,7 +68,7 @@ def main():
         ended = time.time()
         job.optimize(optimizer.step)
         job.stepped(loss.detach(), optimizer, forward_s=between - began, backward_s=ended - between)
-    job.finish(model, optimizer)
+    job.finish(*() if job.args.fsdp else (model, optimizer))  # its parameters have no storage of their own
 
 
 if __name__ == "__main__":
