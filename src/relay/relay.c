@@ -40,7 +40,10 @@
 #define RELAY_JITTER_S 0.25                  /* rounds begin so late in a second at most */
 #define RELAY_SEARCH_NS (5 * CLOCK_NS_PER_S) /* between two searches for ranks that are gone or missing */
 #define RELAY_SEARCH_MS 1000U
-#define RELAY_WAIT_S 2.0                    /* for the next round */
+#define RELAY_WAIT_S 2.0 /* for the next round */
+/* Who follows ranks asks each second. One that is silent for so long has no link any longer: where its end was lost on
+ * the way, nobody else would end this relay. */
+#define RELAY_SILENT_NS (60 * CLOCK_NS_PER_S)
 #define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
 #define RELAY_STACK_BYTES ((size_t)1024 * 1024)
 #define RELAY_TIMES_MAX 8192 /* of a rank, that were not asked for yet */
@@ -84,6 +87,8 @@ struct relay {
     double next_at; /* when the next begins, seconds since the epoch */
     struct relay_stack *stacks;
     size_t n_stacks, cap_stacks;
+    bool follows; /* the client does, */
+    uint64_t heard_ns;
     /* the request that waits for a round */
     bool is_asked;
     uint32_t asked_id;
@@ -492,7 +497,7 @@ static int relay_on_ranks(struct relay *r, uint32_t id, const struct wire_rows_a
     if (r->is_asked)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS,
                             "the request before this one still waits for its ranks");
-    r->is_asked = true;
+    r->is_asked = r->follows = true;
     r->asked_id = id;
     r->asked_after = after && !after->is_text && after->number > 0 ? (uint64_t)after->number : 0;
     return 0;
@@ -571,6 +576,7 @@ static int relay_on_states(struct relay *r, uint32_t id, const struct wire_rows_
     struct err e = {0};
     if (!r->job)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job was asked for before");
+    r->follows = true;
     relay_search(r);
     relay_answer_init(&a, &REPORT_TABLE_STATE);
     if (rank_states_read(&r->watch, &r->here, r->job, asks, relay_add_row, &a, &e) == 0)
@@ -843,7 +849,7 @@ static int relay_read(struct relay *r, int in) {
 
 static int relay_wait_ms(const struct relay *r) {
     if (!r->job || !r->is_asked)
-        return -1;
+        return r->follows ? (int)(RELAY_SILENT_NS / CLOCK_NS_PER_MS) : -1;
     if (r->reader.is_reading)
         return RELAY_POLL_MS;
     double left_s = r->next_at - clock_epoch_s();
@@ -859,6 +865,7 @@ static int relay_loop(struct relay *r, int in) {
             return -1;
         if (fds[0].revents) {
             int rc = relay_read(r, in);
+            r->heard_ns = clock_mono_ns();
             if (rc <= 0)
                 return rc;
             if (r->agent >= 0) {
@@ -868,6 +875,8 @@ static int relay_loop(struct relay *r, int in) {
         }
         if (relay_work(r) != 0 || relay_answer_ranks(r) != 0)
             return -1;
+        if (r->follows && !r->is_asked && clock_mono_ns() - r->heard_ns >= RELAY_SILENT_NS)
+            return 0;
     }
 }
 

@@ -145,14 +145,14 @@ class Verdict:
         self.path = os.path.join(folder, f"verdict.{time.monotonic_ns()}")
         with open(self.path, "wb") as file:
             self.process = subprocess.Popen(hosts.client(args.probing, "cluster", "verdict", "--watch", "--hosts", hosts.names()),
-                                            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+                                            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
 
     def text(self):
         with open(self.path, encoding="utf-8") as file:
             return "".join(line for line in file if not line.startswith("probing: "))
 
     def close(self):
-        self.process.terminate()
+        os.killpg(self.process.pid, signal.SIGTERM)  # what enters the namespaces passes nothing on
         self.process.wait()
 
 
@@ -195,7 +195,8 @@ def count_cut(args, hosts, job):
 
 def count_killed(args, hosts, job):
     """Each in turn, while the job is watched: it goes on, no relay stays, each rank has one row again."""
-    figures = {"right": True}
+    # those whose link was cut may not have been told of its end
+    figures = {"right": True, "cut_gone_s": round(wait_until(lambda: not relays_of(hosts), 90, "relays of links that were cut to end"), 1)}
     for what in "relay", "ssh", "client":
         job.wait_work()
         before, screen = job.cpu(), Screen(args, hosts)

@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -282,6 +283,23 @@ class Relay:
         self.process.stdout.close()
         self.process.stderr.close()
         return status, said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", ["ranks", "states"])
+def test_a_client_whose_end_got_lost(job, probing, table):
+    """A link that is cut tells nobody: who followed ranks and asks no more for a minute is gone. One who never did may think for longer."""
+    name, _ = job
+    relay, thinks = Relay(probing), Relay(probing)
+    for one in relay, thinks:
+        assert one.ask("hello", {"version": 2, "client": "test"})[0] is None
+        one.table("job", name=name)
+    relay.table(table)
+    began = time.monotonic()
+    assert relay.process.wait(timeout=180) == 0 and time.monotonic() - began > 50
+    assert thinks.process.poll() is None
+    for one in relay, thinks:
+        assert one.end()[0] == 0
 
 
 def test_protocol(job, probing):
