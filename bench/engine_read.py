@@ -5,7 +5,7 @@
 usage: bench/engine_read.py [--build DIR] [--ranks N] [--seconds S] [--keys N] [--rows N] [--only watch,hang,rows]
 
 watch   probing-top on Ranks while relays (tests/cluster/engine_ranks.py) write each second: refresh_s between two pictures of new rows,
-        key_to_paint_ms with them, CPU of the program in percent of a core, resident memory
+        key_to_paint_ms with them, CPU of the program in percent of a core, resident memory; stacks_ms from the key O to the tree of all stacks
 hang    a rank stops: seconds from the fault until `cluster verdict --watch` names it, which rank, and a silent host that is named
 rows    N rows of steps (36,000,000: 10,000 ranks, an hour), made by the server: `cluster ranks` and `cluster verdict` of the newest moment, and
         a verdict of the past, in seconds
@@ -77,6 +77,10 @@ def watch(args, server):
         times.sort()
         out["key_to_paint_ms"] = {"median": round(times[len(times) // 2], 2), "p99": round(times[int(0.99 * (len(times) - 1))], 2)}
         out["rss_mb"] = rss_mb(screen.pid)
+        began = time.monotonic()
+        screen.type("O")
+        screen.wait_for(b"[O Stacks]")
+        out["stacks_ms"] = round(1e3 * (time.monotonic() - began), 1)
         screen.end()
     return out
 
