@@ -39,8 +39,8 @@ def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F
     pairs = job.end().match(rows)[1:]
     pairs = [pair for pair in pairs if phased(pair[0])]
     assert len(pairs) >= STEPS - 1
-    # DistributedDataParallel copies gradients back after the last operation: that is in other_ms
-    percent = 5 if options in ((), ("--function",)) else 12
+    # DistributedDataParallel copies gradients back after the last operation, 5 % here: that is in other_ms
+    percent = 5 if options in ((), ("--function",)) else 20
     agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=percent)
     agree([(row["forward_ms"] + row["backward_ms"], (step["forward_s"] + step["backward_s"]) * 1e3) for row, step in pairs], percent=percent)
     assert all(row["other_ms"] >= 0 for row, _ in pairs), [row["other_ms"] for row, _ in pairs]
