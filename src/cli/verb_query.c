@@ -224,9 +224,10 @@ static int query_map(const struct query_options *o, struct database *d, struct e
     rc = r ? sql_next(r, e) : -1;
     sql_end(r);
     strbuf_fini(&text);
-    if (rc < 0)
-        database_explain(d, e);
-    return rc < 0 ? -1 : 0;
+    if (rc >= 0)
+        return 0;
+    database_explain(d, e);
+    return -1;
 }
 
 /* Append the rows in a format that needs the whole answer. 0, or -1 with the error. */

@@ -40,13 +40,13 @@
 #define RELAY_JITTER_S 0.25                  /* rounds begin so late in a second at most */
 #define RELAY_SEARCH_NS (5 * CLOCK_NS_PER_S) /* between two searches for ranks that are gone or missing */
 #define RELAY_SEARCH_MS 1000U
-#define RELAY_WAIT_S 2.0 /* for the next round */
-/* Who follows ranks asks each second. One that is silent for so long has no link any longer: where its end was lost on
- * the way, nobody else would end this relay. */
-#define RELAY_SILENT_NS (60 * CLOCK_NS_PER_S)
+#define RELAY_WAIT_S 2.0                    /* for the next round */
 #define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
 #define RELAY_STACK_BYTES ((size_t)1024 * 1024)
 #define RELAY_TIMES_MAX 8192 /* of a rank, that were not asked for yet */
+/* Who follows ranks asks each second. One that is silent for so long has no link any longer: where its end was lost on
+ * the way, nobody else would end this relay. */
+#define RELAY_SILENT_NS (60 * CLOCK_NS_PER_S)
 
 /* What is known of a rank; its number is that of its source. */
 struct relay_rank {
@@ -87,8 +87,8 @@ struct relay {
     double next_at; /* when the next begins, seconds since the epoch */
     struct relay_stack *stacks;
     size_t n_stacks, cap_stacks;
-    bool follows; /* the client does, */
-    uint64_t heard_ns;
+    bool follows;      /* the client has asked for ranks, and does so each second */
+    uint64_t heard_ns; /* when it was heard last */
     /* the request that waits for a round */
     bool is_asked;
     uint32_t asked_id;

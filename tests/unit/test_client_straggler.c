@@ -221,19 +221,25 @@ static void a_slow_rank_is_named(void **state) {
     }
 }
 
+/* Rank 3 of eight takes `more` of its own time longer in the forward pass. */
+static struct job slow_forward(unsigned seed, double noise, double more) {
+    struct job j = any_job(seed);
+    j.ranks = 8;
+    j.slow_from = 3;
+    j.slow_to = 4;
+    j.noise = noise;
+    j.data = 0.01;
+    j.forward = 0.03;
+    j.backward = 0.05;
+    j.slow[1] = 1 + more * (j.data + j.forward + j.backward + j.optimizer) / j.forward;
+    return j;
+}
+
 /* A fault that has just begun: the steps before it do not hide the part. */
 static void the_part_is_known_as_soon_as_the_rank(void **state) {
     (void)state;
     for (unsigned seed = 0; seed < 100; seed++) {
-        struct job j = any_job(seed + 8000);
-        j.ranks = 8;
-        j.slow_from = 3;
-        j.slow_to = 4;
-        j.noise = fmin(j.noise, 0.02);
-        j.data = 0.01;
-        j.forward = 0.03;
-        j.backward = 0.05;
-        j.slow[1] = 1 + 0.08 * (j.data + j.forward + j.backward + j.optimizer) / j.forward;
+        struct job j = slow_forward(seed + 8000, 0.02, 0.08);
         j.from = 36;
         j.steps = 136;
         run(&j, 0);
@@ -244,22 +250,13 @@ static void the_part_is_known_as_soon_as_the_rank(void **state) {
     }
 }
 
-/* It has just become as fast as the others: nothing else takes what it did longer. */
+/* It has just become as fast as the others: what was a little longer, too, is not the part. */
 static void the_part_is_that_of_the_time_in_which_it_was_slow(void **state) {
     (void)state;
     for (unsigned seed = 0; seed < 100; seed++) {
-        struct job j = any_job(seed + 8500);
-        j.ranks = 8;
-        j.slow_from = 3;
-        j.slow_to = 4;
-        j.noise = 0.005;
+        struct job j = slow_forward(seed + 8500, 0.005, 0.15);
         j.is_traced = false;
-        j.data = 0.01;
-        j.forward = 0.03;
-        j.backward = 0.05;
-        /* little, and all the time; and much, until it ends */
         j.slow[0] = 1.05;
-        j.slow[1] = 1.5;
         j.steps = 300;
         j.to = 252;
         run(&j, 0);
@@ -275,14 +272,9 @@ static void no_other_part_is_named_by_chance(void **state) {
     (void)state;
     int known = 0;
     for (unsigned seed = 0; seed < 400; seed++) {
-        struct job j = any_job(seed + 9000);
-        j.ranks = 8;
-        j.slow_from = 3;
-        j.slow_to = 4;
+        struct job j = slow_forward(seed + 9000, 0.08, 0.05);
         j.is_traced = true;
         j.traced = 20;
-        j.noise = 0.08;
-        j.slow[1] = 1 + 0.15 * (j.data + j.forward + j.backward + j.optimizer) / j.forward;
         run(&j, 0);
         judge(j.ranks);
         for (size_t i = 0; i < n_verdicts; i++) {

@@ -162,7 +162,7 @@ void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h);
 void steps_report_open(struct steps *s, uint64_t ns, const struct steps_handler *h);
 
 /* True if an operation of that name goes on within a backward pass, if there is one: a collective, with which gradients
- * are reduced meanwhile, or what FSDP does for parameters and gradients ("FSDP::post_backward_reduce"). */
+ * are reduced meanwhile, or one with "backward" in its name and gathering parameters, as of FSDP. */
 bool steps_is_in_backward(const char *name);
 
 /* Backward passes are reported (STEPS_BACKWARD) from `ns` on; 0: no longer. */

@@ -57,7 +57,7 @@ struct database_target {
     size_t number; /* its number in the SQL session */
     bool has_place;
     char host[256];              /* "": this one's own name */
-    int64_t rank;                /* RING_INT_NULL: as its environment has it */
+    int64_t rank;                /* RING_INT_NULL: unknown; until it is added: as its environment has it */
     bool is_of_job;              /* it is asked as that rank, perhaps the only one of its host */
     bool in_memory;              /* its tables have no files */
     struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
@@ -578,9 +578,9 @@ void database_explain(const struct database *d, struct err *e) {
         const struct err *why = &t->live.failure;
         if (why->code == ERR_OK || strcmp(why->text, e->text) != 0)
             continue;
+        e->code = why->code;
         if ((d->n_targets > 1 || t->is_of_job) && t->rank != RING_INT_NULL)
             err_set(e, why->code, "rank %lld: %s", (long long)t->rank, why->text);
-        e->code = why->code;
         return;
     }
 }

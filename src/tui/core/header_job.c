@@ -87,9 +87,9 @@ static enum theme_role header_job_role(enum job_shot_level level) {
 
 /* The name of the job before it was found. */
 static const char *header_job_name(const struct app *a) {
-    const struct app_job_offer *o = &a->job.offer;
+    const struct app_job_offer *o = job_state_offer(a);
     const char *colon = strchr(a->job.target, ':');
-    return o->pid > 0 && o->pid == a->pid ? o->job : colon ? colon + 1 : a->job.target;
+    return o ? o->job : colon ? colon + 1 : a->job.target;
 }
 
 static void header_job_identity(const struct app *a, struct grid *g, struct rect area) {

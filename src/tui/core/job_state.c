@@ -54,14 +54,15 @@ const struct job_shot_rank *job_state_selected(const struct app *a) {
     return r;
 }
 
-bool job_state_is_offered(const struct app *a) {
-    const struct app_job_offer *o = &a->job.offer;
-    return job_state_is_watched(a) || (o->pid > 0 && o->pid == a->pid);
+const struct app_job_offer *job_state_offer(const struct app *a) {
+    return a->pid > 0 && a->job.offer.pid == a->pid ? &a->job.offer : NULL;
 }
 
+bool job_state_is_offered(const struct app *a) { return job_state_is_watched(a) || job_state_offer(a); }
+
 bool job_state_is_launcher(const struct app *a) {
-    const struct app_job_offer *o = &a->job.offer;
-    return o->pid > 0 && o->pid == a->pid && o->rank < 0;
+    const struct app_job_offer *o = job_state_offer(a);
+    return o && o->rank < 0;
 }
 
 const struct job_shot *job_state_shown(const struct app *a) {
@@ -75,8 +76,7 @@ int32_t job_state_rank(const struct app *a, int32_t *world) {
     if (!r && opened && !job_shot_is_here(f, opened) && a->data.has_target &&
         opened->pid == a->data.target.pid)
         r = opened;
-    const struct app_job_offer *o = &a->job.offer;
-    bool is_offer = a->pid > 0 && o->pid == a->pid;
-    *world = r ? f->world : is_offer ? o->world : 0;
-    return r ? r->rank : is_offer ? o->rank : -1;
+    const struct app_job_offer *o = job_state_offer(a);
+    *world = r ? f->world : o ? o->world : 0;
+    return r ? r->rank : o ? o->rank : -1;
 }

@@ -16,6 +16,9 @@ void job_state_fini(struct app_job *j);
 bool job_state_is_watched(const struct app *a);
 bool job_state_is_offered(const struct app *a);
 
+/* What the process that is shown is to a job; NULL: nothing is known. */
+const struct app_job_offer *job_state_offer(const struct app *a);
+
 /* The process that is shown is the launcher of a job: it starts the ranks, and is none. */
 bool job_state_is_launcher(const struct app *a);
 
