@@ -161,8 +161,7 @@ static bool frames_is_copy_position(struct pystack_reader *r, const struct pysta
     return false;
 }
 
-/* Byte of the code that the frame is at. 0, or -1 if the instruction is not of this code. */
-static int frames_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
+int pystack_frame_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
     const struct pystack_offsets *o = &r->off;
     if (o->frame_style == PYSTACK_FRAME_OBJECT) {
@@ -179,7 +178,7 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
                       size_t *n) {
     const struct pystack_offsets *o = &ps->reader.off;
     int64_t at;
-    if (frames_position(&ps->reader, f, code, &at) != 0)
+    if (pystack_frame_position(&ps->reader, f, code, &at) != 0)
         return -1;
     if (o->frame_style != PYSTACK_FRAME_OBJECT && f->owner != o->owner_generator &&
         at < pystack_code_first_byte(code))

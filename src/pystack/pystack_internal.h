@@ -247,6 +247,11 @@ static inline bool pystack_ends_entry(const struct pystack_offsets *o, const str
  * room. */
 int pystack_put_entry(struct pystack *ps, const struct pystack_raw_frame *f, size_t *n);
 
+/* frames.c: the byte of the code that the frame is at; negative before the first. 0, or -1 if the
+ * instruction is not of this code. */
+int pystack_frame_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
+                           const struct pystack_code *code, int64_t *at);
+
 /* frames.c: append the frame's function to ps->frames, which has `*n`; one that has not begun is
  * left out. 0, 1 if there is no more room, -1 if the frame is not of this code. */
 int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, struct pystack_code *code,

@@ -360,6 +360,5 @@ void pystack_waits_fini(struct pystack *ps) {
     free(ps->waits->before);
     table_fini(&ps->waits->tids);
     table_fini(&ps->waits->idents);
-    table_fini(&ps->waits->exits);
     free(ps->waits);
 }

@@ -22,7 +22,7 @@
 #define WAITS_ASKED_NS (2 * CLOCK_NS_PER_S) /* what others may change is believed for so long */
 
 enum waits_how {
-    WAITS_INSIDE,   /* it is in a block of `with`, or enters it */
+    WAITS_INSIDE,   /* it is in a block of `with` */
     WAITS_ACQUIRES, /* one of its functions refers to the lock and has a name "acquire" */
     WAITS_RELEASED, /* in Condition.wait: blocks around that one do not hold it */
 };
@@ -30,9 +30,7 @@ enum waits_how {
 /* What a thread has to do with a wanted lock. */
 struct waits_claim {
     uint64_t lock;
-    uint64_t exits; /* of WAITS_INSIDE: the bound __exit__ on its stack; 0 there is none */
     enum waits_how how;
-    bool shared; /* another thread has that __exit__, too: one of them has left its block */
 };
 
 /* A Python thread of the snapshot. */
@@ -54,7 +52,6 @@ struct waits_entry {
     uint64_t ident;    /* of the thread whose end it waits for; 0 none */
     uint64_t lock;     /* the Lock or RLock; 0: it waits for none */
     uint64_t guard;    /* and the word in it by which it was recognised */
-    bool entering;     /* it waits as it enters a block of `with` */
     uint64_t released; /* a lock that it has let go of as long as it waits: of a Condition */
     uint64_t deadline_ns;
     uint64_t since_ns;
@@ -107,7 +104,6 @@ struct waits {
     size_t n_wanted;
     /* places of the snapshot's threads by number, of the interpreter's by identifier */
     struct table tids, idents;
-    struct table exits; /* claims, by their bound __exit__ */
 };
 
 /* A thread being looked at. */
@@ -136,7 +132,6 @@ bool waits_is_in(const struct model_frame *f, const char *file, const char *func
 struct waits_words {
     uint64_t code;
     size_t n_locals, n_stack;
-    bool all; /* how much of the stack is in use is not known: some words may be of the past */
     uint64_t locals[WAITS_WORDS], stack[WAITS_WORDS];
 };
 

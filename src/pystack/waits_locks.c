@@ -14,8 +14,8 @@
  * A builtin method (Include/cpython/methodobject.h) has a pointer to its definition, whose first word
  * is the name, and then its object; a method of Python's (Include/cpython/classobject.h) its function
  * and its object. Up to 3.13 `with x` keeps the bound x.__exit__ on the value stack until the block
- * ends (Python/bytecodes.c, BEFORE_WITH), and nobody else refers to it. From 3.14 on (LOAD_SPECIAL)
- * the function and x lie there side by side.
+ * ends (Python/bytecodes.c, BEFORE_WITH). From 3.14 on (LOAD_SPECIAL) the function and x lie there side by
+ * side.
  */
 #include "pystack/waits_internal.h"
 
@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "pystack/blocks.h"
 #include "pystack/locals.h"
 
 #define WAITS_CODE_WORDS_MAX 1024 /* variables, or words of stack, accepted of a code object */
@@ -36,9 +37,6 @@
 #define WAITS_OWNERS_MAX 4     /* variables of a function whose attributes are compared, */
 #define WAITS_OWNERS_TRIED 256 /* or of the first so many variables of its module */
 #define WAITS_SCAN_FRAMES 128  /* of one thread */
-#define WAITS_EXITS 16         /* blocks of `with` of wanted locks that one thread is in */
-#define WAITS_ENTER_FRAMES 4   /* innermost, in which an __enter__ takes a lock */
-#define WAITS_METHOD_REFS 4    /* a bound __exit__ has hardly more than one reference */
 
 /* ---- frames ---- */
 
@@ -106,8 +104,9 @@ int waits_read_words(struct pystack *ps, uint64_t addr, struct waits_words *out)
         return -1;
     uint64_t stack = first + 8 * (uint64_t)n_locals;
     int32_t depth = waits_depth(r, addr, stack, n_locals);
-    out->all = depth < 0 || depth > n_stack;
-    n_stack = out->all ? n_stack : depth;
+    /* otherwise some words may be of the past */
+    if (depth >= 0 && depth < n_stack)
+        n_stack = depth;
     out->n_locals = n_locals < WAITS_WORDS ? (size_t)n_locals : WAITS_WORDS;
     out->n_stack = n_stack < WAITS_WORDS ? (size_t)n_stack : WAITS_WORDS;
     if ((out->n_locals && mem_read(&r->mem, first, out->locals, out->n_locals * 8) != 0) ||
@@ -418,26 +417,12 @@ uint64_t waits_find_group_size(struct waits_case *l, size_t frame) {
 
 /* ---- the object of a futex ---- */
 
-/* References to the object, 0 of one that was freed. In a free-threaded build (Include/object.h, struct
- * _object; Include/refcount.h) they are the sum of ob_ref_local, in the second word, and ob_ref_shared, in the
- * third without its two lowest bits. 0 or -1. */
-static int waits_count_refs(struct pystack_reader *r, uint64_t addr, int64_t *n) {
-    uint64_t words[3];
-    if (mem_read(&r->mem, addr, words, sizeof words) != 0)
-        return -1;
-    *n = (int64_t)(words[0] & UINT32_MAX);
-    if (r->off.free_threaded)
-        *n = (int64_t)(words[1] >> 32) + ((int64_t)words[2] >> 2);
-    return 0;
-}
-
 /* The object of a bound method (of C or of Python) at `addr`; 0: it is none. `*exits`: the method is
- * __exit__, and only a value stack refers to it. */
+ * __exit__. */
 static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, bool *exits) {
     struct pystack_reader *r = &ps->reader;
     int32_t head = r->off.object_size;
     uint64_t words[2], name;
-    int64_t refs;
     char text[64] = "";
     bool builtin = waits_has_type(w, addr, "builtin_function_or_method");
     *exits = false;
@@ -453,7 +438,6 @@ static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, 
         const char *dot = strrchr(text, '.');
         *exits = strcmp(dot ? dot + 1 : text, "__exit__") == 0;
     }
-    *exits = *exits && waits_count_refs(r, addr, &refs) == 0 && refs > 0 && refs <= WAITS_METHOD_REFS;
     return words[1] & ~(uint64_t)r->off.tag_bits;
 }
 
@@ -475,29 +459,21 @@ static bool waits_is_guarded(struct pystack *ps, uint64_t object, const struct w
     return ps->reader.off.minor < 14 || waits_has_type(ps->waits, object, "_multiprocessing.SemLock");
 }
 
-/* The object among the words of the innermost frame; 0 none. `*entering`: that frame has a bound
- * __exit__ of it, or may have: one block of `with` is then not counted as one that it is in. */
-static uint64_t waits_find_object(struct waits_case *l, const struct waits_guard *g, bool *entering) {
+/* The object among the words of the innermost frame; 0 none. */
+static uint64_t waits_find_object(struct waits_case *l, const struct waits_guard *g) {
     struct waits_words words;
-    uint64_t found = 0;
-    *entering = l->ps->reader.off.minor >= 14;
     if (l->n == 0 || waits_read_words(l->ps, l->places[0], &words) != 0)
         return 0;
     for (size_t i = words.n_stack; i-- > 0;) {
-        bool exits = false;
+        bool exits;
         uint64_t object = words.stack[i];
         if (!pystack_is_pointer(object))
             continue;
-        if (!waits_is_guarded(l->ps, object, g)) {
+        if (!waits_is_guarded(l->ps, object, g))
             object = waits_bound(l->ps, l->w, object, &exits);
-            if (!object || !waits_is_guarded(l->ps, object, g))
-                continue;
-        }
-        found = found ? found : object;
-        *entering = *entering || exits;
+        if (object && waits_is_guarded(l->ps, object, g))
+            return object;
     }
-    if (found)
-        return found;
     for (size_t i = 0; i < words.n_locals; i++) {
         uint64_t object = words.locals[i] ? waits_variable(l->ps, l->w, words.locals[i]) : 0;
         if (object && waits_is_guarded(l->ps, object, g))
@@ -740,30 +716,17 @@ static bool waits_put_known(struct waits_case *l, size_t user) {
     return false;
 }
 
-/* It enters a block of `with` of the lock, or of a condition whose lock that is, in a method of the job's. */
-static bool waits_is_entering(struct waits_case *l, uint64_t lock) {
-    if (l->n && waits_is_in(&l->frames[0], "threading.py", "__enter__"))
-        return true;
-    for (size_t i = 0; i < l->n && i < WAITS_ENTER_FRAMES; i++) {
-        uint64_t self = waits_is_in(&l->frames[i], NULL, "__enter__") ? waits_self(l, i) : 0;
-        if (self && waits_is_a(l->w, self, "Condition") && waits_condition_lock(l->ps, self) == lock)
-            return true;
-    }
-    return false;
-}
-
 void waits_find_futex(struct waits_case *l) {
     struct pystack *ps = l->ps;
     struct waits_entry *e = l->e;
     struct waits_guard g = {.futex = l->call.args[0]};
-    bool entering;
     size_t user = 0; /* the first frame that is not of the library */
     waits_put_deadline(l);
     if (ps->reader.off.minor >= 13)
         mem_read_u64(&ps->reader.mem, l->call.args[0] - 8, &g.mutex);
     while (user < l->n && waits_is_library(&l->frames[user]))
         user++;
-    uint64_t object = waits_find_object(l, &g, &entering), condition = 0;
+    uint64_t object = waits_find_object(l, &g), condition = 0;
     if (l->n && waits_is_in(&l->frames[0], "threading.py", "wait"))
         condition = waits_self(l, 0);
     uint64_t of_condition = condition ? waits_condition_lock(ps, condition) : 0;
@@ -783,7 +746,6 @@ void waits_find_futex(struct waits_case *l) {
     if (object) {
         bool by_mutex = g.mutex && g.mutex == object + (uint64_t)ps->reader.off.object_size;
         waits_put_lock(l, object, by_mutex ? g.mutex : g.futex, user);
-        e->entering = entering || again || waits_is_entering(l, object);
         /* Condition.wait has released its Lock, and takes it again: no block of `with` around it holds it */
         if (waits_is_in(&l->frames[0], "threading.py", "_acquire_restore"))
             e->released = object;
@@ -802,30 +764,16 @@ struct waits_scan {
     struct pystack *ps;
     struct waits *w;
     struct waits_entry *e;
-    /* bound methods that were counted: a word that was left on the stack may be a copy */
-    uint64_t exits[WAITS_EXITS];
-    size_t n_exits;
 };
 
-static bool waits_is_new_exit(struct waits_scan *s, uint64_t addr) {
-    for (size_t i = 0; i < s->n_exits; i++)
-        if (s->exits[i] == addr)
-            return false;
-    if (s->n_exits == WAITS_EXITS)
-        return false;
-    s->exits[s->n_exits++] = addr;
-    return true;
-}
-
-static void waits_add_claim(struct waits_scan *s, uint64_t lock, enum waits_how how, uint64_t exits) {
+static void waits_add_claim(struct waits_scan *s, uint64_t lock, enum waits_how how) {
     struct waits_entry *e = s->e;
     /* frames come innermost first */
     for (size_t i = 0; i < e->n_claims; i++)
-        if (e->claims[i].lock == lock &&
-            (e->claims[i].how == WAITS_RELEASED || (how == WAITS_ACQUIRES && e->claims[i].how == how)))
+        if (e->claims[i].lock == lock && (e->claims[i].how == WAITS_RELEASED || e->claims[i].how == how))
             return;
     if (e->n_claims < WAITS_CLAIMS)
-        e->claims[e->n_claims++] = (struct waits_claim){.lock = lock, .exits = exits, .how = how};
+        e->claims[e->n_claims++] = (struct waits_claim){.lock = lock, .how = how};
 }
 
 /* Its place among the wanted locks, or their number. */
@@ -868,25 +816,33 @@ static bool waits_is_exit_function(struct waits_scan *s, uint64_t addr) {
     return strcmp(dot ? dot + 1 : text, "__exit__") == 0;
 }
 
-static void waits_scan_stack(struct waits_scan *s, const struct waits_words *words) {
-    bool side_by_side = s->ps->reader.off.minor >= 14;
-    /* there a function and an object that have nothing to do with each other may lie side by side */
-    if (side_by_side && words->all)
-        return;
-    for (size_t i = 0; i < words->n_stack; i++) {
-        bool exits;
-        uint64_t word = words->stack[i], lock;
-        if (!pystack_is_pointer(word))
-            continue;
-        if (side_by_side) {
-            if (i > 0 && (lock = waits_lock_of(s, word)) != 0 && pystack_is_pointer(words->stack[i - 1]) &&
-                waits_is_exit_function(s, words->stack[i - 1]))
-                waits_add_claim(s, lock, WAITS_INSIDE, 0);
-            continue;
-        }
+/* The wanted lock that is held as long as word `i` of a value stack is in use; 0 none. */
+static uint64_t waits_lock_held_by(struct waits_scan *s, const struct waits_words *words, size_t i) {
+    bool exits;
+    uint64_t word = words->stack[i];
+    if (!pystack_is_pointer(word))
+        return 0;
+    if (s->ps->reader.off.minor < 14) {
         uint64_t object = waits_bound(s->ps, s->w, word, &exits);
-        if (object && exits && (lock = waits_lock_of(s, object)) != 0 && waits_is_new_exit(s, word))
-            waits_add_claim(s, lock, WAITS_INSIDE, word);
+        return object && exits ? waits_lock_of(s, object) : 0;
+    }
+    uint64_t lock = i > 0 && pystack_is_pointer(words->stack[i - 1]) ? waits_lock_of(s, word) : 0;
+    return lock && waits_is_exit_function(s, words->stack[i - 1]) ? lock : 0;
+}
+
+static void waits_scan_stack(struct waits_scan *s, const struct pystack_raw_frame *f,
+                             const struct waits_words *words) {
+    int32_t depth = 0; /* of its blocks */
+    bool known = false;
+    for (size_t i = 0; i < words->n_stack; i++) {
+        uint64_t lock = waits_lock_held_by(s, words, i);
+        if (!lock)
+            continue;
+        if (!known)
+            depth = pystack_blocks_read(s->ps, f);
+        known = true;
+        if ((int64_t)i < depth)
+            waits_add_claim(s, lock, WAITS_INSIDE);
     }
 }
 
@@ -900,7 +856,7 @@ static void waits_scan_acquires(struct waits_scan *s, uint64_t frame, const stru
         enum waits_place place = waits_find_label(&l, 0, s->w->wanted[i], label, sizeof label);
         if (place == WAITS_LOCAL || place == WAITS_ATTRIBUTE ||
             (place == WAITS_GLOBAL && waits_uses(&s->ps->reader, words->code, label)))
-            waits_add_claim(s, s->w->wanted[i], WAITS_ACQUIRES, 0);
+            waits_add_claim(s, s->w->wanted[i], WAITS_ACQUIRES);
     }
 }
 
@@ -917,7 +873,7 @@ static void waits_scan_wait(struct waits_scan *s, const struct pystack_raw_frame
     const struct model_frame frame = {.func = pystack_code_func(&ps->codes, code),
                                       .file = pystack_code_file(&ps->codes, code)};
     if (waits_is_in(&frame, "threading.py", "wait"))
-        waits_add_claim(s, lock, WAITS_RELEASED, 0);
+        waits_add_claim(s, lock, WAITS_RELEASED);
 }
 
 static void waits_scan_thread(struct waits_scan *s) {
@@ -936,7 +892,7 @@ static void waits_scan_thread(struct waits_scan *s) {
         if (pystack_is_shim(&s->ps->reader.off, &f) || waits_read_words(s->ps, at, &words) != 0)
             continue;
         waits_scan_wait(s, &f, &words);
-        waits_scan_stack(s, &words);
+        waits_scan_stack(s, &f, &words);
         waits_scan_acquires(s, at, &words);
     }
     s->e->looked = true;
@@ -948,38 +904,12 @@ static int waits_judge(const struct waits_entry *e, uint64_t lock) {
     if (e->known && e->released == lock)
         return 0;
     bool waits_too = e->known && e->lock == lock, acquires = false;
-    int inside = 0;
     for (size_t i = 0; i < e->n_claims; i++) {
-        const struct waits_claim *c = &e->claims[i];
-        inside += c->lock == lock && c->how == WAITS_INSIDE && !c->shared;
-        acquires = acquires || (c->lock == lock && c->how == WAITS_ACQUIRES);
+        if (e->claims[i].lock == lock && e->claims[i].how == WAITS_INSIDE)
+            return 2;
+        acquires = acquires || (e->claims[i].lock == lock && e->claims[i].how == WAITS_ACQUIRES);
     }
-    if (inside > (waits_too && e->entering))
-        return 2;
     return acquires && !waits_too;
-}
-
-/* A bound __exit__ lies on one stack: of two threads that have it one has left its block (up to 3.13 the word
- * stays, and the memory is the next one's), and which is not known. 0, or -1 without memory. */
-static int waits_find_shared(struct waits *w) {
-    table_clear(&w->exits);
-    for (size_t i = 0; i < w->n; i++)
-        for (size_t k = 0; k < w->now[i].n_claims; k++) {
-            struct waits_claim *c = &w->now[i].claims[k];
-            uint64_t hash = hash_mix(c->exits);
-            size_t at = TABLE_BEGIN;
-            c->shared = false;
-            if (c->how != WAITS_INSIDE || !c->exits)
-                continue;
-            for (uint32_t j; (j = table_next(&w->exits, hash, &at)) != TABLE_NONE;) {
-                struct waits_claim *other = &w->now[j / WAITS_CLAIMS].claims[j % WAITS_CLAIMS];
-                if (other->exits == c->exits)
-                    c->shared = other->shared = true;
-            }
-            if (table_add(&w->exits, hash, (uint32_t)(i * WAITS_CLAIMS + k)) != 0)
-                return -1;
-        }
-    return 0;
 }
 
 /* The one thread that holds a lock, as far as can be seen. */
@@ -1117,7 +1047,7 @@ void waits_find_holders(struct pystack *ps, const struct pystack_thread *threads
             waits_scan_thread(&scan);
     }
     /* Whoever is not looked at may hold it as well: then nobody is named. */
-    bool late = w->n_wanted && (waits_is_late(w) || n >= PYSTACK_MAX_THREADS || waits_find_shared(w) != 0);
+    bool late = w->n_wanted && (waits_is_late(w) || n >= PYSTACK_MAX_THREADS);
     struct waits_holder holders[WAITS_LOCKS];
     for (size_t i = 0; i < w->n_wanted; i++)
         holders[i] = waits_find_holder(w, w->wanted[i], out);

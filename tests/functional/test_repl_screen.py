@@ -108,7 +108,11 @@ def test_a_session(repl_screen, job, tmp_path, wait_until):
 def ask(s, line, answer):
     """Type a line with %, and wait until its answer stands behind it."""
     enter(s, line)
-    s.wait_until(lambda: answer in s.text().rpartition(f">>> {line}")[2].partition("\n Code ")[0], 60, f"{answer!r} behind {line!r}")
+    def answered():
+        # the answer stands behind the line, in what ran; what is being typed is behind the word Code
+        _, asked, behind = s.text().partition("\n Code ")[0].rpartition(f">>> {line}")
+        return asked and answer in behind
+    s.wait_until(answered, 60, f"{answer!r} behind {line!r}")
 
 
 def test_each_line_with_percent(repl_screen, training, tmp_path):

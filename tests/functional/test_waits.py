@@ -544,10 +544,35 @@ ready()
 """
 
 
+# The same on the stack of the thread that waits: above the block that it enters lies the address of what was another lock's __exit__.
+LEFT_ITSELF = HEAD + """
+lock, other, kept = threading.Lock(), threading.Lock(), []
+
+def keep():
+    kept.extend([lock.__exit__ for _ in range(5000)])
+
+def enters():
+    for _ in (1,):
+        for _ in (1,):
+            for _ in (1,):
+                for _ in (1,):
+                    with other:
+                        pass
+    keep()
+    with lock:
+        pass
+
+lock.acquire()
+start(enters)
+ready()
+"""
+
+
 @pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("source", [LEFT, LEFT_ITSELF], ids=["another", "itself"])
 @pytest.mark.parametrize("minor", MINORS)
-def test_who_has_left_does_not_hold(target, probing, python_for, wait_until, minor, how):
-    j = target(LEFT, python=python_for(minor))
+def test_who_has_left_does_not_hold(target, probing, python_for, wait_until, minor, source, how):
+    j = target(source, python=python_for(minor))
     options = ["--no-inject"] if how == "outside" else []
     threads = wait_until(lambda: (lambda d: d if "enters" in d and d["enters"]["waits_for"] else None)(dump(probing, j.pid, *options)),
                          what="the wait for the lock")

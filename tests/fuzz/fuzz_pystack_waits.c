@@ -2,7 +2,7 @@
 /*
  * Fuzz target: what a thread waits for, in an interpreter whose memory has been tampered with.
  *
- * The first byte chooses the version, the second the lock that it sleeps on. The rest are patches of 12 bytes to memory that made
+ * The first byte chooses the version, the second the lock that it sleeps on (two bits), and the block that it is in. The rest are patches of 12 bytes to memory that made
  * sense: where (4 bytes), what (8 bytes: a value, or with the top bit of the place a pointer into the memory itself).
  */
 #include <stdint.h>
@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     image_init(&img, &rows[data[0] % n_rows]);
     image_waits(&img, &made);
+    image_waits_enter(&img, &made, data[1] >> 4, data[1] >> 2 & 1);
     uint64_t futex = img.off->minor >= 14 ? made.entry[data[1] % 4] : sems[data[1] % 4];
     fuzz_patch(&img, data + 2, size - 2);
     if (image_waits_read(&img, made.py.runtime, futex, &s) == 0)

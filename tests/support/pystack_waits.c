@@ -14,6 +14,7 @@
 
 #define WAITS_STACK 4 /* words of the function's value stack */
 #define WAITS_TID 12
+#define WAITS_UNIT 5 /* that the function is at */
 
 static uint64_t waits_lock(struct image *img, const char *type, uint64_t sem, uint64_t owner) {
     const struct pystack_offsets *o = img->off;
@@ -54,8 +55,8 @@ void image_waits(struct image *img, struct image_waits *out) {
         out->entry[i] = entry + 16;
     }
     const struct image_local locals[] = {{"lock", 0x20, out->lock}, {"again", 0x20, out->rlock}};
-    uint64_t code = image_code(img, "leaf", "/job/leaf.py", 5, 20, 2);
-    uint64_t frame = image_locals_frame(img, 0, code, locals, 2, 1);
+    uint64_t code = out->code = image_code(img, "leaf", "/job/leaf.py", 5, 20, 2);
+    uint64_t frame = out->frame = image_locals_frame(img, 0, code, locals, 2, 1);
     uint64_t stack = frame + (uint64_t)o->frame_localsplus + 16;
     image_alloc(img, 8 * WAITS_STACK);
     image_put_u32(img, code, o->code_kinds ? o->code_kwonlyargcount + 4 : o->code_flags - 4, WAITS_STACK);
@@ -68,7 +69,22 @@ void image_waits(struct image *img, struct image_waits *out) {
     image_put_u64(img, stack, 0, out->exits);
     if (o->minor >= 14)
         image_put_u64(img, stack, 8, out->entered);
+    if (o->code_kinds)
+        image_put_u64(img, code, o->code_flags - 8, image_bytes(img, "", 0));
     image_set_frame(img, &out->py, frame);
+}
+
+void image_waits_enter(struct image *img, const struct image_waits *made, uint8_t depth, bool covers) {
+    const struct pystack_offsets *o = img->off;
+    if (o->code_kinds) {
+        /* first unit, units, handler, depth and a bit: of two blocks, one before and one around WAITS_UNIT */
+        const uint8_t table[] = {
+            0x80, 2, 10, 6, 0x80 | (uint8_t)(covers ? 3 : WAITS_UNIT + 1), 4, 12, (uint8_t)(depth * 2)};
+        image_put_u64(img, made->code, o->code_flags - 8, image_bytes(img, table, sizeof table));
+        return;
+    }
+    image_put_u32(img, made->frame, o->frame_localsplus - 248, covers);
+    image_put_u32(img, made->frame, o->frame_localsplus - 240 + 8, depth);
 }
 
 /* A thread of this process that sleeps: the kernel is asked whether it does. */

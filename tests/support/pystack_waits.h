@@ -20,10 +20,16 @@ struct image_waits {
     struct image_python py;
     uint64_t lock, rlock, entered, exits; /* objects; `exits` is the bound __exit__ of `entered` */
     uint64_t entry[4];                    /* from 3.14 on: where a thread that waits for each sleeps */
+    uint64_t code, frame;
 };
 
-/* An interpreter whose thread is in a function with the variables "lock" and "again", within `with` of a third lock. */
+/* An interpreter whose thread is in a function with the variables "lock" and "again", and enters a block of `with` of a third
+ * lock. */
 void image_waits(struct image *img, struct image_waits *out);
+
+/* It is in a block to which so many words of its stack belong; `covers`: the instruction that it is at is in that block (up to
+ * 3.10 it is in none then). */
+void image_waits_enter(struct image *img, const struct image_waits *made, uint8_t depth, bool covers);
 
 /* What a thread waits for that sleeps at `futex`; with who holds it, in a snapshot of one thread (model_snapshot_fini). 0, or
  * -1 if the interpreter cannot be read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread that sleeps on a futex waits for, on memory made by hand, forevery version of the tables.
+ * What a thread that sleeps on a futex waits for, on memory made by hand, for every version of the tables.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/model_text.h"
+#include "pystack/blocks.h"
 #include "support/pystack_waits.h"
 
 struct fixture {
@@ -108,6 +109,44 @@ static void test_whoever_enters_does_not_hold(void **state) {
     for_each_version(expect_no_holder);
 }
 
+/* In a block of `with` of the lock that it waits for, it holds that. */
+static void expect_itself(struct fixture *f) {
+    uint8_t words = f->img.off->minor >= 14 ? 2 : 1;
+    image_waits_enter(&f->img, &f->made, words, true);
+    const struct model_wait *w = look(f, 2);
+    assert_int_equal(w->tid, 12);
+    assert_int_equal(w->flags & (MODEL_WAIT_DEADLOCK | MODEL_WAIT_LIKELY | MODEL_WAIT_GUESSED),
+                     MODEL_WAIT_DEADLOCK | MODEL_WAIT_LIKELY);
+    /* the word is of the past: the block that it is in does not reach it; it has left the block */
+    image_waits_enter(&f->img, &f->made, words - 1, true);
+    assert_int_equal(look(f, 2)->tid, 0);
+    image_waits_enter(&f->img, &f->made, words, false);
+    assert_int_equal(look(f, 2)->tid, 0);
+}
+
+static void test_whoever_is_inside_holds(void **state) {
+    (void)state;
+    for_each_version(expect_itself);
+}
+
+/* co_exceptiontable of Python 3.11: with a: (one) with b: (two), three; what they raise is handled at 40 and 60. */
+static void test_a_table_of_blocks(void **state) {
+    static const uint8_t table[] = {0x80 | 5,   10,        60,   1 << 1 | 1, 0x80 | 15, 20,        40,
+                                    2 << 1 | 1, 0x80 | 35, 0x41, 0,          60,        1 << 1 | 1};
+    static const struct {
+        uint64_t unit;
+        int32_t depth;
+    } at[] = {{0, 0}, {4, 0}, {5, 1}, {14, 1}, {15, 2}, {34, 2}, {35, 1}, {98, 1}, {99, 0}, {UINT64_MAX, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        assert_int_equal(pystack_blocks_find(table, sizeof table, at[i].unit), at[i].depth);
+    /* it ends within an entry; a number of more than 32 bits */
+    for (size_t n = 1; n < 4; n++)
+        assert_int_equal(pystack_blocks_find(table, n, 99), -1);
+    static const uint8_t long_number[] = {0xff, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0, 1, 1, 1};
+    assert_int_equal(pystack_blocks_find(long_number, sizeof long_number, 1), -1);
+}
+
 /* It waits for an RLock that is its own: no Python does that, but memory may say it. */
 static void expect_cycle(struct fixture *f) {
     assert_int_equal(look(f, 1)->flags & MODEL_WAIT_DEADLOCK, MODEL_WAIT_DEADLOCK);
@@ -143,6 +182,8 @@ int main(void) {
         cmocka_unit_test(test_the_object_is_the_one_of_the_futex),
         cmocka_unit_test(test_a_mutex_in_3_13),
         cmocka_unit_test(test_whoever_enters_does_not_hold),
+        cmocka_unit_test(test_whoever_is_inside_holds),
+        cmocka_unit_test(test_a_table_of_blocks),
         cmocka_unit_test(test_a_cycle_is_a_deadlock),
         cmocka_unit_test(test_what_is_not_proved_is_not_said),
     };
