@@ -544,9 +544,9 @@ ready()
 """
 
 
-# The same on the stack of the thread that waits: above the block that it enters lies the address of what was another lock's __exit__.
+# The same on the stack of the thread that waits: above the block that it enters lies the address of an __exit__ that was freed.
 LEFT_ITSELF = HEAD + """
-lock, other, kept = threading.Lock(), threading.Lock(), []
+lock, kept = threading.Lock(), []
 
 def keep():
     kept.extend([lock.__exit__ for _ in range(5000)])
@@ -556,8 +556,8 @@ def enters():
         for _ in (1,):
             for _ in (1,):
                 for _ in (1,):
-                    with other:
-                        pass
+                    enter, exits = lock.__enter__, lock.__exit__
+                    del exits, enter
     keep()
     with lock:
         pass
