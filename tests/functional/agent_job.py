@@ -125,6 +125,7 @@ class Job:
         self.pid = target.pid
         self.commands = commands
         self.answers = os.fdopen(answers)
+        self.endpoint = None  # of its agent
 
     def tell(self, command):
         os.write(self.commands, command.encode() + b"\n")
@@ -136,6 +137,7 @@ class Job:
     def start(self):
         result, error, endpoint = self.do("start()")
         assert result == 0, error
+        self.endpoint = endpoint
         return endpoint
 
     def agent_threads(self):

@@ -124,7 +124,7 @@ def part(period, busy):
 def account(j, thread, seconds, rate_hz=100, enough=lambda found: True):
     """(samples of the thread, share of the time that it was on a CPU as the kernel says) of so many seconds, or until they are enough"""
     tid = tid_of(j, thread)
-    with Client(j.start()) as client:
+    with Client(j.endpoint or j.start()) as client:
         watch = Watch(client, rate_hz)
         watch.of(thread, 50)
         began = time.time()
