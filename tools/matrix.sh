@@ -45,6 +45,7 @@ MATRIX=(
 BUILD_PACKAGES="gcc make libc6-dev libffi-dev zlib1g-dev"
 SOURCE_SUITES="sid testing stable"
 samples=${MATRIX_SAMPLES:-20000}
+samples_s=$((60 + samples / 1000))
 
 wanted() { # python
     [[ $1 =~ ${MATRIX_ONLY:-.} ]]
@@ -184,11 +185,11 @@ test_row() { # suite python minor
     local known=$build/tests/known/known.so modules="test_pystack or test_end_to_end or test_autostart or test_python_versions or test_locals or test_outside or test_worker or test_waits"
     local match="(($modules or test_tasks or test_native or test_inject_remote_exec) and $3) or another_system"
     export PROBING_TEST_ROOTS=$root=/usr/bin/$2
-    "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --mode no-inject,block --python "$launcher" ||
+    "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds "$samples_s" --mode no-inject,block --python "$launcher" ||
         return 1
     if "$launcher" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$known" 2>/dev/null; then
         match="($match) or (test_signal_sampler and $3) or (test_signal_sampler and not [3.)"
-        "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --threads 4 --mode exact \
+        "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds "$samples_s" --threads 4 --mode exact \
             --python "$launcher" || return 1
     else
         say "$2 of Debian $1: its C library is too old for what the tests load into jobs; sampling is not tried"

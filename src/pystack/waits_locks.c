@@ -817,7 +817,7 @@ static bool waits_is_exit_function(struct waits_scan *s, uint64_t addr) {
 }
 
 /* The wanted lock that is held as long as word `i` of a value stack is in use; 0 none. */
-static uint64_t waits_lock_held_by(struct waits_scan *s, const struct waits_words *words, size_t i) {
+static uint64_t waits_exit_lock(struct waits_scan *s, const struct waits_words *words, size_t i) {
     bool exits;
     uint64_t word = words->stack[i];
     if (!pystack_is_pointer(word))
@@ -835,7 +835,7 @@ static void waits_scan_stack(struct waits_scan *s, const struct pystack_raw_fram
     int32_t depth = 0; /* of its blocks */
     bool known = false;
     for (size_t i = 0; i < words->n_stack; i++) {
-        uint64_t lock = waits_lock_held_by(s, words, i);
+        uint64_t lock = waits_exit_lock(s, words, i);
         if (!lock)
             continue;
         if (!known)
