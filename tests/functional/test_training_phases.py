@@ -33,8 +33,12 @@ def lease(job):
 def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F811
     job = training_job("phases", *options)
     wait_phased(job)
-    says = job.status()
-    assert says["steps"]["phases_on"] and 0 < says["steps"]["phases_pct"] < BUDGET_PCT and not lease(job), says["steps"]
+    def is_cheap():
+        steps = job.status()["steps"]
+        return steps["phases_on"] and 0 < steps["phases_pct"] < BUDGET_PCT
+    # on a busy machine a node in Python may wait for the GIL for milliseconds, and then it costs too much for a second
+    wait_until(is_cheap, 60, "phases that cost next to nothing", interval=0.2)
+    assert not lease(job)
     rows = job.rows("python.steps")
     pairs = job.end().match(rows)[1:]
     pairs = [pair for pair in pairs if phased(pair[0])]
