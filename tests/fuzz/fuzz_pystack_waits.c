@@ -35,7 +35,7 @@ static void fuzz_check(const struct model_snapshot *s) {
     struct strbuf text;
     const struct model_wait *w = &s->threads[0].wait;
     if ((unsigned)w->kind >= MODEL_WAIT_KINDS || (w->what && strlen(w->what) >= WAITS_WHAT) ||
-        (w->tid && w->tid != (uint64_t)s->threads[0].tid))
+        w->tid > INT32_MAX) /* a list that was tampered with may name a thread that the snapshot has not */
         abort();
     strbuf_init(&text, 4096);
     model_text_put_wait(&text, s, &s->threads[0], false);
