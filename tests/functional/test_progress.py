@@ -21,7 +21,7 @@ def on_terminal(command, columns=100, stdout=None):
     process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stdout or slave, stderr=slave)
     os.close(slave)
     text = read_all(master)
-    status = process.wait(timeout=60)
+    status = process.wait(timeout=120)
     seen, left = [], []
     for line in text.decode("utf-8", "replace").split("\n"):
         shown = ""
@@ -41,6 +41,7 @@ def job(target):
 SAMPLED = r"\([\d.]+ \w*B; \d+ samples, 2\.\d s\)"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("verb,progress,end", [
     ("flamegraph -d 2s -o out.svg", r"sampling: [012] of 2 s(, \d+ samples)?", rf"probing: wrote out\.svg {SAMPLED}"),
     ("pprof -d 2s -o out.pb.gz", r"sampling: [012] of 2 s(, \d+ samples)?", rf"probing: wrote out\.pb\.gz {SAMPLED}"),
@@ -62,7 +63,7 @@ def test_verbs(probing, job, tmp_path, monkeypatch, verb, progress, end):
     for path in tmp_path.iterdir():
         if path.name.startswith("out."):
             path.unlink()
-    done = probing(job.pid, *words).ok()
+    done = probing(job.pid, *words, timeout=120).ok()
     assert "\r" not in done.stderr and not re.search(progress, done.stderr), done
     assert re.fullmatch(end, (done.stderr + done.stdout).strip()), done
 
