@@ -2,8 +2,9 @@
 /*
  * Fuzz target: what a thread waits for, in an interpreter whose memory has been tampered with.
  *
- * The first byte chooses the version, the second the lock that it sleeps on (two bits), and the block that it is in. The rest are patches of 12 bytes to memory that made
- * sense: where (4 bytes), what (8 bytes: a value, or with the top bit of the place a pointer into the memory itself).
+ * The first byte chooses the version, the second the lock that it sleeps on (two bits) and the block that it is in. The rest are
+ * patches of 12 bytes to memory that made sense: where (4 bytes), what (8 bytes: a value, or with the top bit of the place a
+ * pointer into the memory itself).
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,8 +35,10 @@ static void fuzz_patch(struct image *img, const uint8_t *data, size_t size) {
 static void fuzz_check(const struct model_snapshot *s) {
     struct strbuf text;
     const struct model_wait *w = &s->threads[0].wait;
+    /* By its ident, a list of threads that was tampered with may name one that the snapshot has not. */
+    bool by_ident = w->kind == MODEL_WAIT_RLOCK || w->kind == MODEL_WAIT_THREAD;
     if ((unsigned)w->kind >= MODEL_WAIT_KINDS || (w->what && strlen(w->what) >= WAITS_WHAT) ||
-        w->tid > INT32_MAX) /* a list that was tampered with may name a thread that the snapshot has not */
+        w->tid > INT32_MAX || (w->tid && !by_ident && w->tid != (uint64_t)s->threads[0].tid))
         abort();
     strbuf_init(&text, 4096);
     model_text_put_wait(&text, s, &s->threads[0], false);

@@ -83,6 +83,7 @@ void image_waits_enter(struct image *img, const struct image_waits *made, uint8_
         image_put_u64(img, made->code, o->code_flags - 8, image_bytes(img, table, sizeof table));
         return;
     }
+    /* f_iblock, and b_level of the first of f_blockstack: see pystack/blocks.c */
     image_put_u32(img, made->frame, o->frame_localsplus - 248, covers);
     image_put_u32(img, made->frame, o->frame_localsplus - 240 + 8, depth);
 }

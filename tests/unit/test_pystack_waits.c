@@ -129,7 +129,7 @@ static void test_whoever_is_inside_holds(void **state) {
     for_each_version(expect_itself);
 }
 
-/* co_exceptiontable of Python 3.11: with a: (one) with b: (two), three; what they raise is handled at 40 and 60. */
+/* A block in another; what they raise is handled at 40 and 60. */
 static void test_a_table_of_blocks(void **state) {
     static const uint8_t table[] = {0x80 | 5,   10,        60,   1 << 1 | 1, 0x80 | 15, 20,        40,
                                     2 << 1 | 1, 0x80 | 35, 0x41, 0,          60,        1 << 1 | 1};
