@@ -13,14 +13,15 @@
 #define TORTURE_MAGIC 0x6572757472747430ULL
 #define TORTURE_SLOTS 40
 #define TORTURE_SIGNALS 65
+#define TORTURE_QUIET 2
 
 struct torture_slot {
     char name[24];
     int64_t tid;
     uint64_t progress; /* rounds done */
     uint64_t bad;      /* checks that failed */
-    uint64_t parked;   /* 1 while it rests: it holds nothing that comes and goes */
-    char why[96];      /* the first check that failed */
+    uint64_t parked; /* 1 while it rests: it holds nothing that comes and goes; TORTURE_QUIET while all do */
+    char why[96];    /* the first check that failed */
 };
 
 struct torture_action {

@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MAGIC = 0x6572757472747430
 SLOTS = 40
 SIGNALS = 65
+QUIET = 2
 START_SECONDS = 120
 HANG_SECONDS = 90    # a thread that makes no progress for so long hangs
 REST_SECONDS = 60
@@ -253,7 +254,7 @@ class Hostile(Process):
 
         def still():
             self.check_alive()
-            return all(slot.parked for slot in self.slots())
+            return all(slot.parked == QUIET for slot in self.slots())
         wait_for(still, REST_SECONDS, "all threads to rest")
 
     def go_on(self):

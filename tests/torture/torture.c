@@ -64,6 +64,27 @@ static bool torture_must_rest(int slot) {
     return __atomic_load_n(&torture_page->quiet, __ATOMIC_ACQUIRE) || (only && only != (uint64_t)slot + 1);
 }
 
+/* What only the thread with handlers of its own takes. */
+static void torture_fill_own(sigset_t *own) {
+    (void)sigemptyset(own);
+    (void)sigaddset(own, SIGALRM);
+    (void)sigaddset(own, TORTURE_TIMER_SIGNAL);
+    (void)sigaddset(own, TORTURE_QUEUED_SIGNAL);
+}
+
+/* While everybody rests no handler runs, either: it would be seen with its own mask. */
+static void torture_stay_quiet(struct torture_slot *s) {
+    sigset_t own, before;
+    torture_fill_own(&own);
+    (void)pthread_sigmask(SIG_BLOCK, &own, &before);
+    while (__atomic_load_n(&torture_page->quiet, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&s->parked, TORTURE_QUIET, __ATOMIC_RELEASE);
+        torture_sleep_apart(TORTURE_REST_US);
+    }
+    __atomic_store_n(&s->parked, 1, __ATOMIC_RELEASE);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void torture_round(int slot) {
     struct torture_slot *s = &torture_page->slots[slot];
     int saved = errno;
@@ -71,6 +92,10 @@ void torture_round(int slot) {
         s->tid = syscall(SYS_gettid);
     (void)__atomic_add_fetch(&s->progress, 1, __ATOMIC_RELEASE);
     while (torture_must_rest(slot)) {
+        if (__atomic_load_n(&torture_page->quiet, __ATOMIC_ACQUIRE)) {
+            torture_stay_quiet(s);
+            continue;
+        }
         __atomic_store_n(&s->parked, 1, __ATOMIC_RELEASE);
         torture_sleep_apart(TORTURE_REST_US);
     }
@@ -141,7 +166,7 @@ void *torture_inspect(void *arg) {
             __atomic_store_n(&torture_page->answered, ask, __ATOMIC_RELEASE);
         }
         (void)__atomic_add_fetch(&torture_page->slots[slot].progress, 1, __ATOMIC_RELEASE);
-        __atomic_store_n(&torture_page->slots[slot].parked, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&torture_page->slots[slot].parked, TORTURE_QUIET, __ATOMIC_RELEASE);
         torture_sleep_apart(TORTURE_REST_US);
     }
     return NULL;
@@ -173,10 +198,7 @@ int torture_start(const char *page_path, const char *plugin_path) {
     /* One arena: how many there are does not depend on who met whom. */
     (void)mallopt(M_ARENA_MAX, 1);
     /* Only the thread that has handlers of its own takes these; all others inherit the mask. */
-    (void)sigemptyset(&own);
-    (void)sigaddset(&own, SIGALRM);
-    (void)sigaddset(&own, TORTURE_TIMER_SIGNAL);
-    (void)sigaddset(&own, TORTURE_QUEUED_SIGNAL);
+    torture_fill_own(&own);
     (void)pthread_sigmask(SIG_BLOCK, &own, NULL);
     for (size_t i = 0; i < sizeof torture_natives / sizeof torture_natives[0] && rc == 0; i++) {
         pthread_t thread;
