@@ -23,7 +23,8 @@
 
 void pystack_frame_vars_init(struct pystack_frame_vars *l, struct pystack *ps, const char *torch) {
     *l = (struct pystack_frame_vars){.reader.off = ps->reader.off, .max_frames = PYSTACK_FRAME_VARS_FRAMES};
-    read_cache_init(&l->cache, &l->reader.mem, &ps->reader.mem);
+    mem_init_handler(&l->mem, &ps->reader.mem);
+    read_cache_init(&l->cache, &l->reader.mem, &l->mem);
     values_begin(&l->values, &l->reader, -1);
     l->values.doubts = true;
     values_set_torch(&l->values, torch);

@@ -65,6 +65,7 @@ struct pystack_frame_vars_place {
 
 struct pystack_frame_vars {
     struct pystack_reader reader;
+    struct mem mem; /* never through a descriptor */
     struct read_cache cache;
     struct values values;
     uint64_t readings;

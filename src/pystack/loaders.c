@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "pystack/pystack_internal.h"
+#include "pystack/read_cache.h"
 
 #define LOADERS_FRAMES 256    /* of one thread */
 #define LOADERS_WORDS 160     /* of one frame or generator, from its beginning, */
@@ -12,9 +14,11 @@
 #define LOADERS_DEPTH 5       /* generators within generators */
 #define LOADERS_OBJECTS 20000 /* objects that are examined */
 #define LOADERS_SEEN 8192     /* of them that are remembered; a power of two */
-#define LOADERS_TYPES 256     /* a power of two */
-#define LOADERS_TRIES 4       /* to read consistent counters */
+#define LOADERS_TYPES 1024    /* a power of two */
+#define LOADERS_TYPES_NS (30 * CLOCK_NS_PER_S)
+#define LOADERS_TRIES 4 /* to read consistent counters */
 #define LOADERS_NAME 48
+#define LOADERS_HEAD 64 /* of an object, up to its type: bytes, at most */
 #define LOADERS_ARENA ((size_t)2 * 1024 * 1024)
 #define LOADERS_COUNT_MAX (1LL << 40) /* no counter is larger */
 #define LOADERS_SEM_HANDLE                                                                                   \
@@ -48,17 +52,30 @@ static const struct {
     {"itertools.chain", LOADERS_HOLDER},
 };
 
-/* A search. */
-struct loaders_work {
-    struct pystack *ps;
+/* What is kept between searches, and between readings. */
+struct loaders {
     struct {
         uint64_t addr;
         enum loaders_kind kind;
     } types[LOADERS_TYPES];
+    uint64_t types_ns; /* since when: another type may be at an address later */
+    /* An iterator is read again and again: what was read of it last is read first, at once. */
+    uint64_t addr; /* of the iterator */
+    struct pystack_reader reader;
+    struct read_cache cache;
+};
+
+/* A search. */
+struct loaders_work {
+    struct pystack *ps;
+    struct loaders *kept;
     uint64_t seen[LOADERS_SEEN];
     unsigned visits;
     uint64_t *found;
     size_t n;
+    /* of objects that are examined together: where their heads are, and these */
+    struct iovec remote[LOADERS_WORDS];
+    uint8_t heads[LOADERS_WORDS * LOADERS_HEAD];
 };
 
 static size_t loaders_hash(uint64_t p, size_t n) {
@@ -83,52 +100,86 @@ static enum loaders_kind loaders_name_kind(struct pystack_reader *r, uint64_t ty
     return LOADERS_OTHER;
 }
 
-/* The type of the object at `addr`; 0 if there is none, or it was freed. */
-static uint64_t loaders_type(struct pystack_reader *r, uint64_t addr) {
-    uint8_t head[PYSTACK_STRUCT_MAX];
-    int32_t at = r->off.object_type;
-    if (!pystack_is_pointer(addr) || at < 8 || at + 8 > (int32_t)sizeof head ||
-        mem_read(&r->mem, addr, head, (size_t)at + 8) != 0 ||
-        (!r->off.free_threaded && (pystack_get_u64(head, at - 8) & UINT32_MAX) == 0))
-        return 0;
+/* Bytes of an object up to its type; 0 if they are unknown. */
+static size_t loaders_head(const struct pystack_offsets *o) {
+    int32_t at = o->object_type;
+    return at < 8 || at + 8 > LOADERS_HEAD ? 0 : (size_t)at + 8;
+}
+
+/* The type in the head of an object; 0 if there is none, or it was freed. */
+static uint64_t loaders_head_type(const struct pystack_offsets *o, const uint8_t *head) {
+    int32_t at = o->object_type;
     uint64_t type = pystack_get_u64(head, at);
+    if (!o->free_threaded && (pystack_get_u64(head, at - 8) & UINT32_MAX) == 0)
+        return 0;
     return pystack_is_pointer(type) ? type : 0;
 }
 
-static enum loaders_kind loaders_kind(struct loaders_work *w, uint64_t addr) {
-    uint64_t type = loaders_type(&w->ps->reader, addr);
+/* The type of the object at `addr`; 0 as above. */
+static uint64_t loaders_type(struct pystack_reader *r, uint64_t addr) {
+    uint8_t head[LOADERS_HEAD];
+    size_t len = loaders_head(&r->off);
+    if (!pystack_is_pointer(addr) || !len || mem_read(&r->mem, addr, head, len) != 0)
+        return 0;
+    return loaders_head_type(&r->off, head);
+}
+
+static enum loaders_kind loaders_type_kind(struct loaders_work *w, uint64_t type) {
     if (!type)
         return LOADERS_OTHER;
     size_t at = loaders_hash(type, LOADERS_TYPES);
-    if (w->types[at].addr != type) {
-        w->types[at].addr = type;
-        w->types[at].kind = loaders_name_kind(&w->ps->reader, type);
+    if (w->kept->types[at].addr != type) {
+        w->kept->types[at].addr = type;
+        w->kept->types[at].kind = loaders_name_kind(&w->ps->reader, type);
     }
-    return w->types[at].kind;
+    return w->kept->types[at].kind;
+}
+
+/* The types of `n` objects, read together. */
+static void loaders_read_types(struct loaders_work *w, const uint64_t *addrs, size_t n, uint64_t *types) {
+    struct pystack_reader *r = &w->ps->reader;
+    size_t len = loaders_head(&r->off);
+    memset(types, 0, n * sizeof *types);
+    for (size_t i = 0; i < n; i++)
+        w->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)addrs[i], .iov_len = len};
+    /* One that cannot be read ends a reading. */
+    for (size_t from = 0; len && from < n; from++) {
+        size_t whole = mem_read_many(&r->mem, w->remote + from, n - from, w->heads);
+        for (size_t i = 0; i < whole; i++)
+            types[from++] = loaders_head_type(&r->off, w->heads + i * len);
+    }
 }
 
 /* ---- the search ---- */
 
-static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth);
+static void loaders_follow(struct loaders_work *w, uint64_t addr, enum loaders_kind kind, unsigned depth);
+
+static bool loaders_is_new(struct loaders_work *w, uint64_t addr) {
+    size_t at = loaders_hash(addr, LOADERS_SEEN);
+    if (!pystack_is_pointer(addr) || w->seen[at] == addr || w->visits >= LOADERS_OBJECTS)
+        return false;
+    w->seen[at] = addr; /* one that was evicted is examined again */
+    w->visits++;
+    return true;
+}
 
 /* Examine what the words from `addr` on point to. */
 static void loaders_scan(struct loaders_work *w, uint64_t addr, unsigned depth) {
-    uint64_t words[LOADERS_WORDS];
-    size_t n = LOADERS_WORDS;
+    uint64_t words[LOADERS_WORDS], types[LOADERS_WORDS];
+    size_t n = LOADERS_WORDS, n_new = 0;
     if (mem_read(&w->ps->reader.mem, addr, words, n * 8) != 0) {
         n = LOADERS_FEW;
         if (mem_read(&w->ps->reader.mem, addr, words, n * 8) != 0)
             return;
     }
-    for (size_t i = 0; i < n; i++)
-        loaders_visit(w, words[i] & ~(uint64_t)w->ps->reader.off.tag_bits, depth);
-}
-
-static bool loaders_is_new(struct loaders_work *w, uint64_t addr) {
-    size_t at = loaders_hash(addr, LOADERS_SEEN);
-    bool is_new = w->seen[at] != addr; /* one that was evicted is examined again */
-    w->seen[at] = addr;
-    return is_new;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t object = words[i] & ~(uint64_t)w->ps->reader.off.tag_bits;
+        if (loaders_is_new(w, object))
+            words[n_new++] = object;
+    }
+    loaders_read_types(w, words, n_new, types);
+    for (size_t i = 0; i < n_new; i++)
+        loaders_follow(w, words[i], loaders_type_kind(w, types[i]), depth);
 }
 
 static void loaders_add(struct loaders_work *w, uint64_t addr) {
@@ -139,19 +190,17 @@ static void loaders_add(struct loaders_work *w, uint64_t addr) {
         w->found[w->n++] = addr;
 }
 
-static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth) {
+static void loaders_follow(struct loaders_work *w, uint64_t addr, enum loaders_kind kind, unsigned depth) {
     uint64_t kept;
-    if (!pystack_is_pointer(addr) || !loaders_is_new(w, addr) || w->visits >= LOADERS_OBJECTS)
-        return;
-    w->visits++;
-    switch (loaders_kind(w, addr)) {
+    switch (kind) {
     case LOADERS_MANY:
     case LOADERS_ONE:
         loaders_add(w, addr);
         break;
     case LOADERS_DATA:
-        if (depth < LOADERS_DEPTH && pystack_attr_find(&w->ps->reader, addr, "_iterator", NULL, &kept) == 0)
-            loaders_visit(w, kept, depth + 1);
+        if (depth < LOADERS_DEPTH && pystack_attr_find(&w->ps->reader, addr, "_iterator", NULL, &kept) == 0 &&
+            loaders_is_new(w, kept))
+            loaders_follow(w, kept, loaders_type_kind(w, loaders_type(&w->ps->reader, kept)), depth + 1);
         break;
     case LOADERS_HOLDER:
         if (depth < LOADERS_DEPTH)
@@ -176,14 +225,28 @@ static void loaders_search_thread(struct loaders_work *w, const struct pystack_t
     }
 }
 
+/* NULL without memory. */
+static struct loaders *loaders_keep(struct pystack *ps) {
+    if (!ps->loaders)
+        ps->loaders = calloc(1, sizeof *ps->loaders);
+    return ps->loaders;
+}
+
 ssize_t pystack_find_loaders(struct pystack *ps, uint64_t *addrs) {
     struct arena arena;
     struct pystack_thread *threads;
+    uint64_t now_ns = clock_mono_ns();
     arena_init(&arena, LOADERS_ARENA);
-    struct loaders_work *w = calloc(1, sizeof *w);
+    struct loaders *kept = loaders_keep(ps);
+    struct loaders_work *w = kept ? calloc(1, sizeof *w) : NULL;
     ssize_t n = w ? pystack_read_threads(ps, &arena, &threads) : -1;
+    if (n >= 0 && now_ns - kept->types_ns > LOADERS_TYPES_NS) {
+        memset(kept->types, 0, sizeof kept->types);
+        kept->types_ns = now_ns;
+    }
     if (n >= 0 && ps->reader.off.type_name) {
         w->ps = ps;
+        w->kept = kept;
         w->found = addrs;
         for (ssize_t i = 0; i < n; i++)
             loaders_search_thread(w, &threads[i]);
@@ -195,6 +258,20 @@ ssize_t pystack_find_loaders(struct pystack *ps, uint64_t *addrs) {
 }
 
 /* ---- an iterator ---- */
+
+/* The reader for the iterator at `addr`, as of now. */
+static struct pystack_reader *loaders_begin(struct pystack *ps, uint64_t addr) {
+    struct loaders *l = loaders_keep(ps);
+    if (!l)
+        return &ps->reader;
+    if (l->addr != addr) {
+        l->addr = addr;
+        l->reader.off = ps->reader.off;
+        read_cache_init(&l->cache, &l->reader.mem, &ps->reader.mem);
+    }
+    read_cache_begin(&l->cache);
+    return &l->reader;
+}
 
 static int64_t loaders_int(struct pystack_reader *r, uint64_t object, const char *name) {
     uint64_t at, v;
@@ -295,35 +372,21 @@ static void loaders_read_queues(struct pystack_reader *r, uint64_t addr, struct 
         out->ready = queued + tasks.arrived;
 }
 
-/* Counters of one with worker processes. Its thread may run at the same time. 0; -1 if it did. */
-static int loaders_read_counts(struct pystack_reader *r, uint64_t addr, struct pystack_loader *out) {
-    out->ready = MODEL_UNKNOWN;
-    out->sent = loaders_int(r, addr, "_send_idx");
-    out->received = loaders_int(r, addr, "_rcvd_idx");
-    out->outstanding = loaders_int(r, addr, "_tasks_outstanding");
-    /* not that of an earlier try: all are of one moment */
-    out->yielded = loaders_int(r, addr, "_num_yielded");
-    loaders_read_workers(r, addr, out);
-    loaders_read_queues(r, addr, out);
-    return loaders_int(r, addr, "_send_idx") == out->sent &&
-                   loaders_int(r, addr, "_num_yielded") == out->yielded &&
-                   loaders_int(r, addr, "_rcvd_idx") == out->received &&
-                   loaders_int(r, addr, "_tasks_outstanding") == out->outstanding
-               ? 0
-               : -1;
-}
-
-bool pystack_is_loader(struct pystack *ps, uint64_t addr, bool *processes) {
-    uint64_t type = loaders_type(&ps->reader, addr);
-    enum loaders_kind kind = type ? loaders_name_kind(&ps->reader, type) : LOADERS_OTHER;
+static bool loaders_is_iterator(struct pystack_reader *r, uint64_t addr, bool *processes) {
+    uint64_t type = loaders_type(r, addr);
+    enum loaders_kind kind = type ? loaders_name_kind(r, type) : LOADERS_OTHER;
     *processes = kind == LOADERS_MANY;
     return kind == LOADERS_MANY || kind == LOADERS_ONE;
 }
 
-int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader *out) {
-    struct pystack_reader *r = &ps->reader;
+bool pystack_is_loader(struct pystack *ps, uint64_t addr, bool *processes) {
+    return loaders_is_iterator(&ps->reader, addr, processes);
+}
+
+/* 0 or -1. Its thread may run at the same time. */
+static int loaders_read(struct pystack_reader *r, uint64_t addr, struct pystack_loader *out) {
     *out = (struct pystack_loader){.addr = addr};
-    if (!pystack_is_loader(ps, addr, &out->processes))
+    if (!loaders_is_iterator(r, addr, &out->processes))
         return -1;
     out->workers = loaders_int(r, addr, "_num_workers");
     out->yielded = loaders_int(r, addr, "_num_yielded");
@@ -335,10 +398,34 @@ int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader
     if (!out->processes)
         return 0;
     out->prefetch = loaders_int(r, addr, "_prefetch_factor");
-    for (int tries = 0; loaders_read_counts(r, addr, out) != 0; tries++)
+    out->sent = loaders_int(r, addr, "_send_idx");
+    out->received = loaders_int(r, addr, "_rcvd_idx");
+    out->outstanding = loaders_int(r, addr, "_tasks_outstanding");
+    loaders_read_workers(r, addr, out);
+    loaders_read_queues(r, addr, out);
+    return 0;
+}
+
+static bool loaders_has_moved(const struct pystack_loader *from, const struct pystack_loader *to) {
+    return from->sent != to->sent || from->received != to->received || from->yielded != to->yielded ||
+           from->outstanding != to->outstanding;
+}
+
+int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader *out) {
+    struct pystack_loader next;
+    if (loaders_read(loaders_begin(ps, addr), addr, out) != 0)
+        return -1;
+    /* All counts are of one moment if they are the same after the last of them was read. */
+    for (int tries = 0; out->processes; tries++) {
+        if (loaders_read(loaders_begin(ps, addr), addr, &next) != 0)
+            return -1;
+        if (!loaders_has_moved(out, &next))
+            break;
+        *out = next;
         if (tries == LOADERS_TRIES) {
-            out->ready = MODEL_UNKNOWN; /* not of the same moment */
+            out->ready = MODEL_UNKNOWN;
             break;
         }
+    }
     return 0;
 }

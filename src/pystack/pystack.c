@@ -115,6 +115,7 @@ void pystack_close(struct pystack *ps) {
     free(ps->numbers);
     free(ps->clocks);
     free(ps->clocks_next);
+    free(ps->loaders);
     free(ps);
 }
 

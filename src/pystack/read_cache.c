@@ -21,7 +21,7 @@ static const uint8_t *read_cache_in(struct read_cache *r, size_t i, uint64_t add
 /* Read a piece that is not cached yet. False if it cannot be read, or there is no room. */
 static bool read_cache_add(struct read_cache *r, uint64_t addr, size_t len) {
     if (r->n == READ_CACHE_PIECES || len > READ_CACHE_BYTES - r->n_bytes ||
-        mem_read(&r->below, addr, r->bytes + r->n_bytes, len) != 0)
+        mem_read(r->below, addr, r->bytes + r->n_bytes, len) != 0)
         return false;
     r->last = r->n++;
     r->pieces[r->last] = (struct read_cache_piece){
@@ -46,7 +46,7 @@ static int read_cache_read(struct mem *m, uint64_t addr, void *buf, size_t len) 
     if (!found && (read_cache_add_around(r, addr, len) || read_cache_add(r, addr, len)))
         found = read_cache_in(r, r->last, addr, len);
     if (!found)
-        return mem_read(&r->below, addr, buf, len);
+        return mem_read(r->below, addr, buf, len);
     memcpy(buf, found, len);
     return 0;
 }
@@ -63,9 +63,8 @@ static ssize_t read_cache_read_many(struct mem *m, const struct iovec *pieces, s
     return (ssize_t)done;
 }
 
-void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *below) {
-    *r = (struct read_cache){.n = 0};
-    mem_init_handler(&r->below, below);
+void read_cache_init(struct read_cache *r, struct mem *m, struct mem *below) {
+    *r = (struct read_cache){.below = below};
     *m = (struct mem){.read = read_cache_read, .read_many = read_cache_read_many, .recall = r};
 }
 
@@ -111,7 +110,7 @@ void read_cache_begin(struct read_cache *r) {
     size_t without = READ_CACHE_PIECES, whole = 0;
     for (int i = 0; i < READ_CACHE_TRIES; i++) {
         read_cache_sort_out(r, without);
-        whole = r->n ? mem_read_many(&r->below, r->remote, r->n, r->bytes) : 0;
+        whole = r->n ? mem_read_many(r->below, r->remote, r->n, r->bytes) : 0;
         if (whole == r->n)
             break;
         without = whole;

@@ -4,8 +4,7 @@
  * of each epoch, everything that the last epoch read is prefetched with one system call.
  *
  * A place is read once an epoch, so all reads belong to about one time. Like the mem below it
- * never faults; it neither locks nor allocates, and never reads through a descriptor. One thread
- * at a time.
+ * never faults; it neither locks nor allocates. One thread at a time.
  */
 #ifndef PYSTACK_READ_CACHE_H
 #define PYSTACK_READ_CACHE_H
@@ -28,15 +27,15 @@ struct read_cache_piece {
 };
 
 struct read_cache {
-    struct mem below;
+    struct mem *below;
     size_t n, n_bytes, last;
     struct iovec remote[READ_CACHE_PIECES];
     struct read_cache_piece pieces[READ_CACHE_PIECES];
     uint8_t bytes[READ_CACHE_BYTES];
 };
 
-/* `m` becomes a mem that reads what `below` reads, through `r`, which must outlive it. */
-void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *below);
+/* `m` becomes a mem that reads what `below` reads, through `r`. Both must outlive it. */
+void read_cache_init(struct read_cache *r, struct mem *m, struct mem *below);
 
 /* Start a new epoch: cached reads are fetched again. */
 void read_cache_begin(struct read_cache *r);
