@@ -17,6 +17,7 @@
 #define CODES_FRESH_NS (2 * CLOCK_NS_PER_S) /* an entry is believed at most so long without a check */
 /* and without reading its strings again: a CODES_TRUST-th of its age, between that and this */
 #define CODES_STRINGS_NS (60 * CLOCK_NS_PER_S)
+#define CODES_REREAD 4096 /* bytes of a table that are compared with what was read before */
 /* checks of a code object, each at a moment of its own, until it counts as settled */
 #define CODES_PROOFS 8
 #define CODES_PROOF_NS (30 * CLOCK_NS_PER_MS) /* between two of them */
@@ -310,6 +311,12 @@ static bool codes_same_key(const struct pystack_code_key *a, const struct pystac
            codes_same_print(&a->table_print, &b->table_print);
 }
 
+/* True if a plain ASCII str is all in its print. */
+static bool codes_is_whole_text(const struct pystack_offsets *o, const struct pystack_code_print *p) {
+    uint32_t plain = (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask;
+    return (p->form & plain) == plain && p->length <= PYSTACK_CODE_PRINT;
+}
+
 static char *codes_read_text(struct pystack_reader *r, uint64_t addr, size_t cap) {
     char buf[CODES_FILE_MAX];
     ssize_t n = pystack_read_str(r, addr, buf, cap < sizeof buf ? cap : sizeof buf);
@@ -373,10 +380,7 @@ static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_r
 /* Text of a plain ASCII str that starts with this; NULL if it is not complete. Owned by the
  * caller. */
 static char *codes_print_text(const struct pystack_offsets *o, const struct pystack_code_print *p) {
-    uint32_t plain = (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask;
-    if ((p->form & plain) != plain || p->length > PYSTACK_CODE_PRINT)
-        return NULL;
-    return strndup((const char *)p->data, (size_t)p->length);
+    return codes_is_whole_text(o, p) ? strndup((const char *)p->data, (size_t)p->length) : NULL;
 }
 
 /* The entry being made has no file yet. */
@@ -490,6 +494,28 @@ static bool codes_is_stale(const struct pystack_codes *c, const struct pystack_c
     return c->now_ns - code->checked_ns > trust;
 }
 
+/* Read again what its key, which is the same, does not hold. False if that is not the same, or much. */
+static bool codes_reread(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code) {
+    const struct pystack_code_key *key = &code->key;
+    uint8_t now[CODES_REREAD];
+    if (code->changes || code->table_len > sizeof now || key->table_print.length != code->table_len ||
+        !codes_is_whole_text(&r->off, &key->name_print) || !codes_is_whole_text(&r->off, &key->file_print))
+        return false;
+    if (code->table_len > PYSTACK_CODE_PRINT &&
+        (mem_read(&r->mem, key->table + (uint64_t)r->off.bytes_data, now, code->table_len) != 0 ||
+         memcmp(now, code->table, code->table_len) != 0))
+        return false;
+    code->checked_ns = c->now_ns;
+    return true;
+}
+
+/* True if its strings and table are those of the object with the same key. `changes`: another one was
+ * seen at its address. */
+static bool codes_is_current(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code,
+                             bool changes) {
+    return !codes_is_stale(c, code) || (!changes && codes_reread(c, r, code));
+}
+
 /* Its key was just read, and is the same. */
 static void codes_note_checked(const struct pystack_codes *c, struct pystack_code *code) {
     codes_prove(code, c->now_ns);
@@ -507,7 +533,7 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
         return NULL;
     struct pystack_code **slot = codes_find(set, &key, &changes);
     code = *slot && codes_same_key(&(*slot)->key, &key) ? *slot : NULL;
-    if (!code || codes_is_stale(c, code)) {
+    if (!code || !codes_is_current(c, r, code, changes)) {
         /* An entry that shared its address with another one was not there all the time. */
         uint64_t since = code && !changes ? code->since_ns : 0, proved = since ? code->proved_ns : 0;
         unsigned proofs = since ? code->proofs : 0;
@@ -619,7 +645,8 @@ void pystack_codes_check_expected(struct pystack_codes *c, struct pystack_reader
         bool changes;
         struct pystack_code *code = *codes_find(codes_set_of(c, g->keys[i].addr), &g->keys[i], &changes);
         /* what has changed is read again when it is asked for */
-        if (g->keys[i].type && code && codes_same_key(&code->key, &g->keys[i]) && !codes_is_stale(c, code))
+        if (g->keys[i].type && code && codes_same_key(&code->key, &g->keys[i]) &&
+            codes_is_current(c, r, code, changes))
             codes_note_checked(c, code);
     }
     g->n = 0;

@@ -238,6 +238,56 @@ static void test_what_stays_is_not_read_each_time(void **state) {
     }
 }
 
+#define LONG_UNITS 800 /* of code: a table that is longer than what a key holds of it */
+
+/* Of one that has been the same for long, only what its key does not hold is read again; and what has changed there is seen. */
+static void test_the_rest_of_a_table_is_read_again(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        struct image img;
+        struct pystack_codes codes;
+        struct arena arena;
+        struct pystack_code_key key;
+        if (rows[i].line_style != PYSTACK_LINE_LOCATIONS)
+            continue;
+        image_init(&img, &rows[i]);
+        uint64_t addr = image_code(&img, "function", "/job/module.py", 1, LONG_UNITS, 2);
+        (void)image_alloc(&img, 512); /* more than is read of an object */
+        struct pystack_reader r = {.off = rows[i]};
+        mem_init_buffer(&r.mem, img.bytes, img.used, IMAGE_BASE);
+        arena_init(&arena, 65536);
+        assert_int_equal(pystack_codes_init(&codes), 0);
+        pystack_codes_begin(&codes, &arena);
+        uint64_t began = codes.now_ns, reads = r.mem.reads;
+        struct pystack_code *code = pystack_codes_get(&codes, &r, addr);
+        assert_non_null(code);
+        reads = r.mem.reads - reads;
+        assert_int_equal(pystack_codes_read_key(&r, addr, &key), 0);
+        assert_true(key.table_print.length > PYSTACK_CODE_PRINT);
+        for (unsigned second = 3; second < 30; second += 9) {
+            uint64_t before = r.mem.reads;
+            pystack_codes_begin(&codes, &arena);
+            codes.now_ns = began + second * CLOCK_NS_PER_S;
+            assert_ptr_equal(pystack_codes_get(&codes, &r, addr), code);
+            assert_in_range(r.mem.reads - before, 1, reads / 2);
+        }
+        assert_int_equal(pystack_code_line(&codes, code, &r, 2 * (LONG_UNITS - 1)), 1);
+        uint8_t *last =
+            img.bytes + (key.table + (uint64_t)rows[i].bytes_data + key.table_print.length - 1 - IMAGE_BASE);
+        assert_int_equal(*last, 0);
+        *last = 2; /* one line further */
+        pystack_codes_begin(&codes, &arena);
+        codes.now_ns = began + 60 * CLOCK_NS_PER_S;
+        code = pystack_codes_get(&codes, &r, addr);
+        assert_non_null(code);
+        assert_int_equal(pystack_code_line(&codes, code, &r, 2 * (LONG_UNITS - 1)), 2);
+        pystack_codes_fini(&codes);
+        arena_fini(&arena);
+    }
+}
+
 #define GONE 200
 
 /* The code object number `i` that is gone, as it was described: like `there`, but at an address where nothing is now. */
@@ -306,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_known_ones_are_checked_together),
         cmocka_unit_test(test_only_what_is_there_in_between_stays),
         cmocka_unit_test(test_what_stays_is_not_read_each_time),
+        cmocka_unit_test(test_the_rest_of_a_table_is_read_again),
         cmocka_unit_test(test_long_names_of_files_are_found_without_a_search),
     };
     return cmocka_run_group_tests_name("pystack_keys", tests, NULL, NULL);
