@@ -259,7 +259,8 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
         t->involuntary = collect_field(text, "nonvoluntary_ctxt_switches:");
     }
     /* Empty or "0": it runs, or the kernel does not show it. */
-    if (procfs_read_file(0, tid, "wchan", t->wchan, sizeof t->wchan) <= 0 || strcmp(t->wchan, "0") == 0)
+    if (stat.state == 'R' || procfs_read_file(0, tid, "wchan", t->wchan, sizeof t->wchan) <= 0 ||
+        strcmp(t->wchan, "0") == 0)
         t->wchan[0] = '\0';
     return 0;
 }
