@@ -126,6 +126,20 @@ int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base) {
     return img->dynamic ? elf_read_dynamic(img, dyn_size) : 0;
 }
 
+bool elf_needs(const struct elf_image *img, const char *name) {
+    char needed[ELF_NAME_MAX];
+    for (uint64_t i = 0; img->dynamic && img->strtab && i < ELF_MAX_DYN; i++) {
+        Elf64_Dyn d;
+        if (mem_read(img->mem, img->dynamic + i * sizeof d, &d, sizeof d) != 0 || d.d_tag == DT_NULL)
+            return false;
+        if (d.d_tag == DT_NEEDED && d.d_un.d_val < img->strsz &&
+            mem_read_cstr(img->mem, img->strtab + d.d_un.d_val, needed, sizeof needed) > 0 &&
+            strcmp(needed, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Check that symbol `index` is defined and called `name`, and fill the result. */
 static int elf_match_symbol(const struct elf_image *img, uint32_t index, const char *name, uint64_t *addr,
                             uint64_t *size) {

@@ -9,6 +9,7 @@
 #ifndef BASE_ELF_H
 #define BASE_ELF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ struct elf_image {
 /* Read the headers of the image mapped at `base`. 0, or -1 if it is not a usable x86-64 ELF64
  * image. */
 int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base);
+
+/* True if the image names the library `name` among those to be loaded with it. */
+bool elf_needs(const struct elf_image *img, const char *name);
 
 /* Run-time address (and size, if `size` is not NULL) of an exported, defined symbol. 0, or -1 if
  * there is none. */

@@ -99,9 +99,10 @@ struct pystack {
     uint64_t static_gil;
     /* of gil_switch_number and collecting (0 unknown), */
     uint64_t static_switches, static_collecting;
-    uint64_t static_gc_stats; /* of generation_stats (0 unknown), */
-    uint64_t static_other;    /* and of the other variable that may be interp_head; 0 none */
-    int64_t attached;         /* see pystack_find_attached */
+    uint64_t static_gc_stats;            /* of generation_stats (0 unknown), */
+    uint64_t static_other;               /* and of the other variable that may be interp_head; 0 none */
+    int64_t attached;                    /* see pystack_find_attached, */
+    uint64_t resident_from, resident_to; /* and pystack_find_resident */
     bool attached_searched;
     int pthread_tries;   /* searches for the offset so far */
     int32_t pthread_tid; /* offset of the thread id in struct pthread; -1 not found (yet) */
@@ -146,7 +147,8 @@ struct pystack {
     size_t native_hint;                /* of the thread being read */
     struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the last thread read */
     size_t n_native_frames;
-    struct waits *waits; /* waits.h; NULL: no snapshot so far */
+    struct waits *waits;     /* waits.h; NULL: no snapshot so far */
+    struct loaders *loaders; /* loaders.c; NULL: no search so far */
 };
 
 /* snapshot.c: CPU time of a thread, in our numbering. */
@@ -173,6 +175,11 @@ int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
  * by a thread that runs no Python, other than the main thread. Calls a function of Python's that
  * returns that word. */
 int64_t pystack_find_attached(struct pystack *ps);
+
+/* resident.c: where the runtime's variables lie, [*from, *to), if they stay as long as the process:
+ * the program is a `python`, and they are its own, or those of a library that was loaded with it.
+ * Equal if that is not certain. Of this process, from 3.11 on, with a GIL. */
+void pystack_find_resident(struct pystack *ps, uint64_t *from, uint64_t *to);
 
 /* threads.c: the number that distinguishes a thread state from a later one at the same address.
  * 0 or -1. */

@@ -7,7 +7,8 @@
  * to 3.15 (the same prologue, DISPATCH_INLINED, YIELD_VALUE: frames are filled, then linked),
  * Include/internal/pycore_interpframe.h. Of the same versions Python/pystate.c: who makes, frees
  * and attaches a thread state (_PyThreadState_Attach, detach_thread, _PyThreadState_DeleteCurrent,
- * _PyThreadState_DeleteList) and its chunks (push_chunk, _PyThreadState_PopFrame).
+ * _PyThreadState_DeleteList) and its chunks (push_chunk, _PyThreadState_PopFrame,
+ * tstate_delete_common, _PyThreadState_DeleteExcept); the chunks of 3.11 and 3.12, too.
  */
 #include "pystack/self.h"
 
@@ -35,6 +36,7 @@
 /* Bytes between the usual position of an entry frame and the one when a generator yields to it. */
 #define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
+#define SELF_CHUNK_PREVIOUS 0     /* the first member of _PyStackChunk */
 /* datastack_chunk, datastack_top, datastack_limit (Include/cpython/pystate.h) */
 #define SELF_LIMIT_BEHIND_CHUNK 16
 #define SELF_BASE_FRAME_MINOR 15
@@ -60,52 +62,80 @@ static void self_add_stack(struct pystack_self *s, uint64_t stack_pointer) {
 }
 
 /* The newest chunk of the data stack. A thread links it after it is mapped and unlinks it before it is
- * unmapped. In between, chunk and limit may be of different ones; so they count if the chunk had that
+ * unmapped. The first one stays as long as the thread state is not deleted, whoever runs with it. In between, chunk and limit may be of different ones; so they count if the chunk had that
  * size when it was read, through the kernel. */
 static void self_add_chunk(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     const uint8_t *tstate = self_at(s->thread.tstate);
-    uint64_t chunk = pystack_get_u64(tstate, o->tstate_datastack_chunk), size;
+    uint64_t chunk = pystack_get_u64(tstate, o->tstate_datastack_chunk), previous, size;
     uint64_t limit = pystack_get_u64(tstate, o->tstate_datastack_chunk + SELF_LIMIT_BEHIND_CHUNK);
     if (chunk != s->chunk || limit != s->chunk_limit) {
-        s->reads++;
+        s->reads += 2;
         if (!pystack_is_pointer(chunk) || limit <= chunk ||
-            pystack_read_u64_at(&s->reader, chunk, o->chunk_size, &size) != 0 || size != limit - chunk)
+            pystack_read_u64_at(&s->reader, chunk, o->chunk_size, &size) != 0 || size != limit - chunk ||
+            pystack_read_u64_at(&s->reader, chunk, SELF_CHUNK_PREVIOUS, &previous) != 0)
             return;
+        s->is_first_chunk = previous == 0;
         s->chunk = chunk;
         s->chunk_limit = limit;
     }
-    self_add_span(s, chunk, limit);
+    if (s->is_attached || s->is_first_chunk)
+        self_add_span(s, chunk, limit);
+}
+
+/* Bytes that belong to the thread state. In 3.15 the frame in which the chain ends is part of what the
+ * thread state is the first member of (_PyThreadStateImpl, Include/internal/pycore_tstate.h). */
+static uint64_t self_tstate_size(const struct pystack_offsets *o) {
+    return (uint64_t)(o->minor < SELF_BASE_FRAME_MINOR ? o->tstate_size : o->tstate_size + o->frame_size);
 }
 
 /* True if the thread is attached with this thread state. Only the thread itself attaches and
  * detaches, so it remains so until the handler returns; and nobody else frees a thread state without
  * the GIL of its interpreter, which the thread has. */
-static bool self_attach(struct pystack_self *s) {
+static bool self_has_attached(const struct pystack_self *s, uint64_t ident) {
+    return s->attached && pystack_get_u64(self_at(ident + (uint64_t)s->attached), 0) == s->thread.tstate;
+}
+
+static bool self_is_within(const struct pystack_self_span *span, uint64_t addr, uint64_t len) {
+    return addr >= span->from && addr < span->to && len <= span->to - addr;
+}
+
+/* True if the thread state is a variable that stays, and so are the GIL and the collector's flag. It
+ * belongs to the thread that has initialised Python, and only this one deletes it, after it has unlinked
+ * the chunks: where another thread finalises Python it is cleared, and its chunks are left. */
+static bool self_is_resident(const struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    int32_t gil = o->gil_locked > o->gil_last_holder ? o->gil_locked : o->gil_last_holder;
+    return self_is_within(&s->resident, s->thread.tstate, self_tstate_size(o)) &&
+           (!s->gil || self_is_within(&s->resident, s->gil, (uint64_t)gil + 8)) &&
+           (!s->gc || self_is_within(&s->resident, s->gc, 4));
+}
+
+/* True if the thread state cannot go away before the handler returns, and is this thread's: it is read
+ * directly then, and with it the newest chunk. */
+static bool self_read_directly(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     uint64_t ident = (uint64_t)pthread_self();
     const uint8_t *tstate = self_at(s->thread.tstate);
-    if (!s->attached || s->n_regions < SELF_FIXED ||
-        pystack_get_u64(self_at(ident + (uint64_t)s->attached), 0) != s->thread.tstate ||
+    bool attached = self_has_attached(s, ident);
+    if (s->n_regions < SELF_FIXED || !(attached || self_is_resident(s)) ||
         pystack_get_u64(tstate, o->tstate_thread_id) != ident)
         return false;
     if (!s->own && (pystack_get_u64(tstate, o->tstate_id) != s->thread.serial ||
                     pystack_get_u64(tstate, o->tstate_interp) != s->thread.interp))
         return false;
+    s->is_attached = attached;
     self_add_chunk(s);
-    /* In 3.15 the frame in which the chain ends is part of what the thread state is the first member of
-     * (_PyThreadStateImpl, Include/internal/pycore_tstate.h). */
-    int32_t size = o->minor < SELF_BASE_FRAME_MINOR ? o->tstate_size : o->tstate_size + o->frame_size;
-    self_add_span(s, s->thread.tstate, s->thread.tstate + (uint64_t)size);
+    self_add_span(s, s->thread.tstate, s->thread.tstate + self_tstate_size(o));
     return true;
 }
 
 /* ---- memory ---- */
 
-/* Read the regions together; keeps those that are complete. Of an attached thread's thread state and GIL
- * everything is known. */
+/* Read the regions together; keeps those that are complete. Those with a fixed meaning are left out if they
+ * are read directly. */
 static void self_read_all(struct pystack_self *s) {
-    size_t first = s->is_attached ? SELF_FIXED : 0, total = 0;
+    size_t first = s->is_direct ? SELF_FIXED : 0, total = 0;
     for (size_t i = first; i < s->n_regions; i++) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
@@ -165,7 +195,7 @@ static const uint8_t *self_in_region(struct pystack_self *s, size_t i, uint64_t 
 /* The same for the regions. */
 static const uint8_t *self_in_regions(struct pystack_self *s, uint64_t addr, size_t len) {
     const uint8_t *found = NULL;
-    size_t first = s->is_attached ? SELF_FIXED : 0, n = s->n_regions - first;
+    size_t first = s->is_direct ? SELF_FIXED : 0, n = s->n_regions - first;
     /* Frames come in the same order as the last time. */
     for (size_t k = 0; !found && k < n; k++)
         found = self_in_region(s, first + (s->last - first + k) % n, addr, len);
@@ -179,7 +209,7 @@ static const uint8_t *self_bytes(struct pystack_self *s, uint64_t addr, size_t l
     if (!pystack_is_pointer(addr))
         return NULL;
     for (size_t i = 0; i < s->n_spans; i++)
-        if (addr >= s->spans[i].from && addr < s->spans[i].to && len <= s->spans[i].to - addr)
+        if (self_is_within(&s->spans[i], addr, len))
             return self_at(addr);
     if (!s->is_read)
         self_read_all(s);
@@ -404,6 +434,17 @@ static void self_set_state(struct pystack_self *s) {
     s->regions[SELF_GC] = gc;
 }
 
+/* What may be read directly, as far as that is the same for all threads. */
+static void self_set_direct(struct pystack *ps, struct pystack_self *s) {
+    if (!ps->attached_searched) {
+        ps->attached = pystack_find_attached(ps);
+        pystack_find_resident(ps, &ps->resident_from, &ps->resident_to);
+    }
+    ps->attached_searched = true;
+    s->attached = ps->attached;
+    s->resident = (struct pystack_self_span){.from = ps->resident_from, .to = ps->resident_to};
+}
+
 void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
                           const struct pystack_known *known) {
     const struct pystack_offsets *o = &ps->reader.off;
@@ -415,10 +456,7 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->thread = *t;
     s->known = known;
     if (!same) {
-        if (!ps->attached_searched)
-            ps->attached = pystack_find_attached(ps);
-        ps->attached_searched = true;
-        s->attached = ps->attached;
+        self_set_direct(ps, s);
         s->stack_low = s->stack_high = s->chunk = s->chunk_limit = 0;
         s->reader.off = ps->reader.off;
         mem_init_handler(&s->reader.mem, &ps->reader.mem);
@@ -436,14 +474,11 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
 }
 
 void pystack_self_prepare_own(struct pystack *ps, struct pystack_self *s, const struct pystack_known *known) {
-    if (!ps->attached_searched)
-        ps->attached = pystack_find_attached(ps);
-    ps->attached_searched = true;
+    self_set_direct(ps, s);
     s->thread = (struct pystack_thread){.tid = 0};
     s->own = true;
     s->known = known;
     s->native = NULL;
-    s->attached = ps->attached;
     s->gil = s->gc = s->stack_low = s->stack_high = s->chunk = s->chunk_limit = 0;
     s->n_regions = SELF_FIXED;
     s->is_read = false;
@@ -460,9 +495,14 @@ static const uint8_t *self_state(const struct pystack_self *s, size_t region, ui
 static enum model_gil self_gil(const struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
+    if (s->is_attached)
+        return MODEL_GIL_HOLDING;
+    if (s->is_direct && s->attached)
+        return MODEL_GIL_NONE;
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
-    const uint8_t *bytes = self_state(s, SELF_GIL, s->gil + (uint64_t)low);
+    const uint8_t *bytes =
+        s->is_direct ? self_at(s->gil + (uint64_t)low) : self_state(s, SELF_GIL, s->gil + (uint64_t)low);
     if (o->gil_place == PYSTACK_GIL_STATIC)
         return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
@@ -473,7 +513,7 @@ static enum model_gil self_gil(const struct pystack_self *s) {
 /* Whether the thread collects garbage. See pystack_read_gc. */
 static int8_t self_gc(const struct pystack_self *s) {
     int32_t collecting = MODEL_UNKNOWN;
-    if (s->gc && s->is_attached)
+    if (s->gc && s->is_direct)
         collecting = pystack_get_i32(self_at(s->gc), 0);
     else if (s->gc && s->n_regions > SELF_GC)
         collecting = pystack_get_i32(self_state(s, SELF_GC, s->gc), 0);
@@ -506,18 +546,18 @@ void pystack_self_copy(struct pystack_self *s, uint64_t stack_pointer) {
     const struct pystack_offsets *o = &s->reader.off;
     s->taken_ns = clock_mono_ns();
     s->n_frames = s->n_keys = s->n_spans = 0;
-    s->spilled = s->cyclic = s->is_read = false;
+    s->spilled = s->cyclic = s->is_read = s->is_attached = false;
     s->reads = 0;
     s->gil_state = MODEL_GIL_UNKNOWN;
     s->gc_state = MODEL_UNKNOWN;
     s->end = PYSTACK_SELF_GONE;
     self_add_stack(s, stack_pointer);
-    s->is_attached = self_attach(s);
-    s->last = s->is_attached ? SELF_FIXED : 0;
-    const uint8_t *tstate = s->is_attached ? self_at(s->thread.tstate) : self_read_tstate(s);
+    s->is_direct = self_read_directly(s);
+    s->last = s->is_direct ? SELF_FIXED : 0;
+    const uint8_t *tstate = s->is_direct ? self_at(s->thread.tstate) : self_read_tstate(s);
     if (!tstate)
         return;
-    s->gil_state = s->is_attached ? MODEL_GIL_HOLDING : self_gil(s);
+    s->gil_state = self_gil(s);
     s->gc_state = self_gc(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)

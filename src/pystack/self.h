@@ -83,8 +83,9 @@ struct pystack_self {
     /* The thread's own stack, of which all from the stack pointer on is mapped as long as it lives.
      * Set after pystack_self_prepare; equal if that is not certain. */
     uint64_t stack_low, stack_high;
-    int64_t attached; /* see pystack_find_attached */
-    bool own;         /* `thread` is whichever thread copies: see pystack_self_copy_own */
+    int64_t attached;                  /* see pystack_find_attached */
+    struct pystack_self_span resident; /* see pystack_find_resident */
+    bool own;                          /* `thread` is whichever thread copies: see pystack_self_copy_own */
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: a running thread does not wait */
@@ -95,8 +96,10 @@ struct pystack_self {
     size_t n_regions, n_bytes;
     size_t last;                 /* the last region that was used */
     bool is_read;                /* the regions were read */
-    bool is_attached;            /* the thread holds the GIL, and its thread state cannot go away */
+    bool is_attached;            /* the thread holds the GIL */
+    bool is_direct;              /* its thread state cannot go away */
     uint64_t chunk, chunk_limit; /* of the data stack, as they were found to belong together */
+    bool is_first_chunk;         /* it has no other below it */
     size_t n_spans;
     struct pystack_self_span spans[PYSTACK_SELF_SPANS];
     bool state_joined; /* the GIL's region has the collector's flag, too */

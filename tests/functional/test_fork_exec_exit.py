@@ -45,7 +45,7 @@ until(lambda: sampler.ticks() > 30)
 
 
 # Calls that reach into further chunks of the data stack and come back, native code without the GIL, threads that end, and
-# native threads whose thread states are made for one call.
+# native threads whose thread states are made for one call. The main thread does both of the first in turn.
 STATES = r'''
 import zlib
 def leaf(): pass
@@ -56,9 +56,13 @@ def deep(n):
 def chunks():
     while not stop.value:
         for n in (1, 50, 300): deep(n)
+data = bytes(100000)
 def native():
-    data = bytes(100000)
     while not stop.value: zlib.crc32(data)
+def both():
+    for n in (1, 50, 300): deep(n)
+    for i in range(20): zlib.crc32(data)
+    return sampler.ticks() > 500
 def short():
     while not stop.value:
         thread = threading.Thread(target=deep, args=(30,), daemon=True)
@@ -70,7 +74,7 @@ for target in (chunks, native, short):
     threading.Thread(target=target, daemon=True).start()
 hostile.hostile_callers(2, back, ctypes.byref(running), ctypes.byref(ended))
 sampler = sample(2000.0)
-until(lambda: sampler.ticks() > 500)
+until(both)
 ended.value = 1
 until(lambda: running.value == 0)
 '''

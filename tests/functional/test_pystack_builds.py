@@ -2,13 +2,15 @@
 """Every way a CPython gets into a process: shared, static, stripped, embedded, twice; and what is refused by name."""
 
 import glob
+import json
 import os
+import runpy
 import shutil
 import subprocess
 
 import pytest
 
-from conftest import program_runner
+from conftest import ROOT, program_runner
 from test_pystack_process import KEEPS_GIL, NO_THREADING
 from test_pystack_stacks import PRELUDE, compare
 
@@ -70,6 +72,19 @@ def check(run_dump, job):
 def test_a_library_loaded_by_a_program(each_python, ptrace, embed, library_of, run_dump):
     library, prefix = library_of(each_python)
     check(run_dump, embed(AT_REST, prefix, library))
+
+
+def test_of_a_python_that_may_be_unloaded_nothing_is_read_directly(each_python, build_dir, library_of, tmp_path):
+    """A program has loaded it at run time."""
+    library, prefix = library_of(each_python)
+    script = tmp_path / "script.py"
+    known = os.path.join(build_dir, "tests", "known", "known.so")
+    job = runpy.run_path(os.path.join(ROOT, "bench", "handler.py"))["JOB"]
+    script.write_text(f"import sys\nsys.argv = ['', {known!r}, '25', '51', 'released']\n{job}")
+    embed = os.path.join(build_dir, "tests", "tools", "embed_python")
+    done = subprocess.run([embed, library, str(script)], env=dict(os.environ, PYTHONHOME=prefix), timeout=100,
+                          stdout=subprocess.PIPE, check=True)
+    assert [cost["reads"] for cost in json.loads(done.stdout).values()] == [1, 1]
 
 
 def test_a_stripped_library(each_python, ptrace, embed, library_of, run_dump, tmp_path, wait_until):

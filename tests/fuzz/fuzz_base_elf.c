@@ -23,6 +23,7 @@ static void fuzz_mapped(const uint8_t *data, size_t size) {
     (void)elf_find_symbol(&img, "probing_start", &addr, &len);
     (void)elf_find_symbol(&img, "_PyRuntime", &addr, NULL);
     (void)elf_find_symbol(&img, "", &addr, NULL);
+    (void)elf_needs(&img, "libpython3.11.so.1.0");
     struct elf_function functions[] = {{.addr = FUZZ_BASE}, {.addr = FUZZ_BASE + 64}, {.addr = UINT64_MAX}};
     elf_find_functions(&img, functions, sizeof functions / sizeof functions[0]);
 }

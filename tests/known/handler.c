@@ -128,8 +128,10 @@ static void handler_prepare(void) {
     pystack_self_prepare(handler.ps, &handler.self, &handler.thread, &handler.known);
     handler.self.stack_low = handler.stack.own;
     handler.self.stack_high = handler.stack.high;
-    if (handler.stack.high == 0)
+    if (handler.stack.high == 0) {
         handler.self.attached = 0;
+        handler.self.resident = (struct pystack_self_span){0};
+    }
 }
 
 /* As the sampler does, a thread that runs no Python makes the first preparation. */

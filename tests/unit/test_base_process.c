@@ -221,6 +221,8 @@ static int compare_image(struct dl_phdr_info *info, size_t size, void *arg) {
     }
     uint64_t none;
     assert_int_equal(elf_find_symbol(&img, "no_such_symbol_anywhere", &none, NULL), -1);
+    assert_true(elf_needs(&img, "ld-linux-x86-64.so.2"));
+    assert_false(elf_needs(&img, "ld-linux") || elf_needs(&img, "libm.so.6") || elf_needs(&img, ""));
     *(int *)arg += 1;
     return 0;
 }

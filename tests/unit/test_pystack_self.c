@@ -359,6 +359,72 @@ static void test_a_thread_that_has_the_gil(void **state) {
     for_each_version(check_attached);
 }
 
+/* The thread state of the thread that has initialised Python is read without the kernel with the GIL or without. */
+static void check_resident(struct fixture *f, const struct pystack_offsets *off) {
+    const struct pystack_self_span all = {IMAGE_BASE, IMAGE_BASE + IMAGE_SIZE};
+    uint64_t addrs[FRAMES_MAX];
+    if (!attaches(off))
+        return;
+    begin_attached(f, off, false);
+    size_t n = note_frames(f, addrs);
+    int64_t attached = f->self.attached;
+    f->self.attached = 0;
+    f->self.resident = all;
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_equal(f->self.reads, 0);
+
+    /* Who has the GIL is read there, too, or known from the word that says it. */
+    assert_true(f->self.gil != 0 && f->self.gc != 0);
+    for (int held = 0; held < 2; held++) {
+        put_live(f->self.gil, off->gil_last_holder, f->py.tstate);
+        memcpy((void *)(uintptr_t)(f->self.gil + (uint64_t)off->gil_locked), &held, sizeof held);
+        attached_with = held ? f->py.tstate : 0;
+        for (int known = 0; known < 2; known++) {
+            f->self.attached = known ? attached : 0;
+            assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+            assert_int_equal(f->self.gil_state, held ? MODEL_GIL_HOLDING : MODEL_GIL_NONE);
+            assert_int_equal(f->self.is_attached, held && known);
+        }
+    }
+
+    /* Not where it may go away: the thread state, the GIL, or the collector's flag. */
+    f->self.attached = 0;
+    const uint64_t parts[] = {f->py.tstate, f->self.gil, f->self.gc};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        f->self.resident.from = parts[i] + 1;
+        assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_GONE);
+        f->self.resident = (struct pystack_self_span){IMAGE_BASE, parts[i] + 3};
+        assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_GONE);
+        assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+        f->self.resident = all;
+        assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+        assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    }
+
+    /* Only the first chunk stays; of a thread that has the GIL, any. */
+    put_live(f->self.chunk, 0, f->py.tstate);
+    f->self.chunk = 0;
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    f->self.attached = attached;
+    attached_with = f->py.tstate;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    attached_with = 0;
+
+    /* Another thread has initialised Python again. */
+    put_live(f->py.tstate, off->tstate_thread_id, (uint64_t)pthread_self() + 64);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_GONE);
+    fixture_end(f);
+}
+
+static void test_the_thread_that_has_initialised_python(void **state) {
+    (void)state;
+    for_each_version(check_resident);
+}
+
 static void check_elsewhere(struct fixture *f, const struct pystack_offsets *off) {
     uint64_t addrs[FRAMES_MAX];
     if (!attaches(off))
@@ -428,6 +494,7 @@ int main(void) {
         cmocka_unit_test(test_a_link_half_made),
         cmocka_unit_test(test_a_copy_of_code),
         cmocka_unit_test(test_a_thread_that_has_the_gil),
+        cmocka_unit_test(test_the_thread_that_has_initialised_python),
         cmocka_unit_test(test_a_frame_that_is_in_no_chunk),
         cmocka_unit_test(test_frames_on_the_stack),
     };
