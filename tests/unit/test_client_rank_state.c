@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ static pid_t begin_sleeper(int cpu) {
     pid_t pid = fork();
     if (pid == 0) {
         cpu_set_t one;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         CPU_ZERO(&one);
         CPU_SET((size_t)cpu, &one);
         if (sched_setaffinity(0, sizeof one, &one) == 0 && write(ready[1], "", 1) == 1)

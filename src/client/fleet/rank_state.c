@@ -19,7 +19,7 @@
 #include "client/verdict/verdict_places.h"
 
 #define RANK_STATE_FILE 8192     /* of a file of /proc */
-#define RANK_STATE_DRIFT_MS 1000 /* the clocks of two CPUs may be apart by that */
+#define RANK_STATE_APART_MS 1000 /* the clocks of two CPUs are usually not further apart */
 #define RANK_STATE_NEAR 24       /* innermost frames in which torch.distributed is searched for */
 
 void rank_state_init(struct rank_state *s) {
@@ -39,23 +39,27 @@ static double rank_state_ran_ms(pid_t pid, pid_t tid) {
     return at ? strtod(at + 1, NULL) : NAN;
 }
 
-/* That clock is not the monotonic one: we run now, and the scheduler notes it when we yield. Each CPU has one of its
- * own, without the time that a hypervisor or interrupts took from it: what is longer than a moment is measured where
- * the thread ran. NAN: we may not run there. */
+/* That clock is not the monotonic one: we run now, and the scheduler notes it when we yield. */
+static double rank_state_run_ms(void) {
+    sched_yield();
+    return rank_state_ran_ms(0, 0);
+}
+
+/* Each CPU has such a clock of its own, without the time that a hypervisor or interrupts took from it: it is read where
+ * the thread ran. If we may not run there, only that it ran a moment ago is known; otherwise NAN. */
 static double rank_state_still_s(pid_t pid, pid_t tid, int64_t cpu) {
     cpu_set_t usual, there;
-    sched_yield();
-    double ran = rank_state_ran_ms(pid, tid), now = rank_state_ran_ms(0, 0);
-    if (isnan(ran) || isnan(now) || fabs(now - ran) < RANK_STATE_DRIFT_MS)
-        return isnan(ran) || isnan(now) ? NAN : fmax(0, (now - ran) / 1000);
-    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof usual, &usual) != 0)
+    double ran = rank_state_ran_ms(pid, tid);
+    if (isnan(ran))
         return NAN;
     CPU_ZERO(&there);
-    CPU_SET((size_t)cpu, &there);
-    if (sched_setaffinity(0, sizeof there, &there) != 0)
-        return NAN;
-    sched_yield();
-    now = rank_state_ran_ms(0, 0);
+    if (cpu >= 0 && cpu < CPU_SETSIZE)
+        CPU_SET((size_t)cpu, &there);
+    if (sched_getaffinity(0, sizeof usual, &usual) != 0 || sched_setaffinity(0, sizeof there, &there) != 0) {
+        double now = rank_state_run_ms();
+        return fabs(now - ran) < RANK_STATE_APART_MS ? fmax(0, (now - ran) / 1000) : NAN;
+    }
+    double now = rank_state_run_ms();
     /* it may run elsewhere by now */
     bool has_run = rank_state_ran_ms(pid, tid) != ran;
     sched_setaffinity(0, sizeof usual, &usual);
