@@ -30,22 +30,14 @@ struct attached_image {
 /* Called with a lock of the loader, which it holds only while it changes its list. */
 static int attached_note_image(struct dl_phdr_info *info, size_t size, void *arg) {
     struct attached_image *image = arg;
-    uint64_t first = UINT64_MAX;
+    uint64_t base;
     size_t bytes = 0;
-    bool within = false;
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        uint64_t at = info->dlpi_addr + p->p_vaddr;
-        if (p->p_type == PT_TLS)
-            bytes = p->p_memsz;
-        if (p->p_type != PT_LOAD)
-            continue;
-        first = at < first ? at : first;
-        within = within || (image->runtime >= at && image->runtime - at < p->p_memsz);
-    }
-    if (!within)
+    if (!pystack_image_has(info, image->runtime, &base))
         return 0;
-    image->base = first;
+    for (size_t i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            bytes = info->dlpi_phdr[i].p_memsz;
+    image->base = base;
     if (size >= offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data) {
         image->locals = info->dlpi_tls_data;
         image->n = bytes / sizeof image->locals[0];

@@ -176,6 +176,10 @@ int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
  * returns that word. */
 int64_t pystack_find_attached(struct pystack *ps);
 
+/* resident.c: True if what the loader has mapped as `info` contains `addr`; `*base`: its lowest address. */
+struct dl_phdr_info;
+bool pystack_image_has(const struct dl_phdr_info *info, uint64_t addr, uint64_t *base);
+
 /* resident.c: where the runtime's variables lie, [*from, *to), if they stay as long as the process:
  * the program is a `python`, and they are its own, or those of a library that was loaded with it.
  * Equal if that is not certain. Of this process, from 3.11 on, with a GIL. */

@@ -29,28 +29,34 @@ struct resident_images {
     char name[RESIDENT_NAME]; /* the file of the second, without its folder; "" unknown */
 };
 
-/* Called with a lock of the loader, which it holds only while it changes its list. */
-static int resident_note_image(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct resident_images *images = arg;
-    uint64_t first = UINT64_MAX;
-    bool within = false;
-    (void)size;
+bool pystack_image_has(const struct dl_phdr_info *info, uint64_t addr, uint64_t *base) {
+    bool has = false;
+    *base = UINT64_MAX;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uint64_t at = info->dlpi_addr + p->p_vaddr;
         if (p->p_type != PT_LOAD)
             continue;
-        first = at < first ? at : first;
-        within = within || (images->runtime >= at && images->runtime - at < p->p_memsz);
+        *base = at < *base ? at : *base;
+        has = has || (addr >= at && addr - at < p->p_memsz);
     }
+    return has;
+}
+
+/* Called with a lock of the loader, which it holds only while it changes its list. */
+static int resident_note_image(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct resident_images *images = arg;
+    uint64_t base;
+    bool has = pystack_image_has(info, images->runtime, &base);
+    (void)size;
     if (!images->program)
-        images->program = first;
-    if (!within)
+        images->program = base;
+    if (!has)
         return 0;
     const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     if (name && strlen(name) < sizeof images->name)
         memcpy(images->name, name + 1, strlen(name));
-    images->python = first;
+    images->python = base;
     return 1;
 }
 

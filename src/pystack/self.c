@@ -36,7 +36,7 @@
 /* Bytes between the usual position of an entry frame and the one when a generator yields to it. */
 #define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
-#define SELF_CHUNK_PREVIOUS 0     /* the first member of _PyStackChunk */
+#define SELF_CHUNK_HEAD 32        /* of a chunk, up to its size: bytes, at most */
 /* datastack_chunk, datastack_top, datastack_limit (Include/cpython/pystate.h) */
 #define SELF_LIMIT_BEHIND_CHUNK 16
 #define SELF_BASE_FRAME_MINOR 15
@@ -62,20 +62,23 @@ static void self_add_stack(struct pystack_self *s, uint64_t stack_pointer) {
 }
 
 /* The newest chunk of the data stack. A thread links it after it is mapped and unlinks it before it is
- * unmapped. The first one stays as long as the thread state is not deleted, whoever runs with it. In between, chunk and limit may be of different ones; so they count if the chunk had that
- * size when it was read, through the kernel. */
+ * unmapped. In between, chunk and limit may be of different ones; so they count if the chunk had that
+ * size when it was read, through the kernel. The first chunk stays until the thread state is deleted,
+ * whoever runs with it. */
 static void self_add_chunk(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     const uint8_t *tstate = self_at(s->thread.tstate);
-    uint64_t chunk = pystack_get_u64(tstate, o->tstate_datastack_chunk), previous, size;
+    uint64_t chunk = pystack_get_u64(tstate, o->tstate_datastack_chunk);
     uint64_t limit = pystack_get_u64(tstate, o->tstate_datastack_chunk + SELF_LIMIT_BEHIND_CHUNK);
     if (chunk != s->chunk || limit != s->chunk_limit) {
-        s->reads += 2;
-        if (!pystack_is_pointer(chunk) || limit <= chunk ||
-            pystack_read_u64_at(&s->reader, chunk, o->chunk_size, &size) != 0 || size != limit - chunk ||
-            pystack_read_u64_at(&s->reader, chunk, SELF_CHUNK_PREVIOUS, &previous) != 0)
+        uint8_t head[SELF_CHUNK_HEAD];
+        size_t len = (size_t)o->chunk_size + 8;
+        s->reads++;
+        if (!pystack_is_pointer(chunk) || limit <= chunk || len > sizeof head ||
+            mem_read(&s->reader.mem, chunk, head, len) != 0 ||
+            pystack_get_u64(head, o->chunk_size) != limit - chunk)
             return;
-        s->is_first_chunk = previous == 0;
+        s->is_first_chunk = pystack_get_u64(head, o->chunk_previous) == 0;
         s->chunk = chunk;
         s->chunk_limit = limit;
     }

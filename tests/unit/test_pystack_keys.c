@@ -201,40 +201,55 @@ static void test_only_what_is_there_in_between_stays(void **state) {
     }
 }
 
+/* A code object in an image of its own, and a cache that has seen nothing. */
+struct keys_one {
+    struct image img;
+    uint64_t addr;
+    struct pystack_reader r;
+    struct pystack_codes codes;
+    struct arena arena;
+};
+
+static void keys_one_begin(struct keys_one *k, const struct pystack_offsets *off, uint32_t units) {
+    image_init(&k->img, off);
+    k->addr = image_code(&k->img, "function", "/job/module.py", 1, units, 2);
+    (void)image_alloc(&k->img, 512); /* more than is read of an object */
+    k->r = (struct pystack_reader){.off = *off};
+    mem_init_buffer(&k->r.mem, k->img.bytes, k->img.used, IMAGE_BASE);
+    arena_init(&k->arena, 65536);
+    assert_int_equal(pystack_codes_init(&k->codes), 0);
+}
+
+static void keys_one_end(struct keys_one *k) {
+    pystack_codes_fini(&k->codes);
+    arena_fini(&k->arena);
+}
+
 /* One that has been the same for 9 s is believed for a second without a reading, on a stack only, and then read again. */
 static void test_what_stays_is_not_read_each_time(void **state) {
     size_t n;
     const struct pystack_offsets *rows = pystack_offsets_all(&n);
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        struct image img;
-        struct pystack_codes codes;
-        struct arena arena;
-        image_init(&img, &rows[i]);
-        uint64_t addr = image_code(&img, "function", "/job/module.py", 1, 20, 2);
-        (void)image_alloc(&img, 512); /* more than is read of an object */
-        struct pystack_reader r = {.off = rows[i]};
-        mem_init_buffer(&r.mem, img.bytes, img.used, IMAGE_BASE);
-        arena_init(&arena, 65536);
-        assert_int_equal(pystack_codes_init(&codes), 0);
+        struct keys_one k;
+        keys_one_begin(&k, &rows[i], 20);
         uint64_t began = clock_mono_ns();
         for (uint64_t second = 0; second < 10; second++) {
-            pystack_codes_begin(&codes, &arena);
-            codes.now_ns = began + second * CLOCK_NS_PER_S;
-            assert_non_null(pystack_codes_get_running(&codes, &r, addr));
+            pystack_codes_begin(&k.codes, &k.arena);
+            k.codes.now_ns = began + second * CLOCK_NS_PER_S;
+            assert_non_null(pystack_codes_get_running(&k.codes, &k.r, k.addr));
         }
-        mem_init_buffer(&r.mem, img.bytes, 0, IMAGE_BASE);
+        mem_init_buffer(&k.r.mem, k.img.bytes, 0, IMAGE_BASE);
         for (unsigned tenth = 91; tenth < 120; tenth++) {
-            pystack_codes_begin(&codes, &arena);
-            codes.now_ns = began + tenth * CLOCK_NS_PER_S / 10;
-            struct pystack_code *code = pystack_codes_get_running(&codes, &r, addr);
+            pystack_codes_begin(&k.codes, &k.arena);
+            k.codes.now_ns = began + tenth * CLOCK_NS_PER_S / 10;
+            struct pystack_code *code = pystack_codes_get_running(&k.codes, &k.r, k.addr);
             assert_int_equal(code != NULL, tenth <= 101);
             if (code)
-                assert_string_equal(pystack_code_func(&codes, code), "function");
-            assert_null(pystack_codes_get(&codes, &r, addr));
+                assert_string_equal(pystack_code_func(&k.codes, code), "function");
+            assert_null(pystack_codes_get(&k.codes, &k.r, k.addr));
         }
-        pystack_codes_fini(&codes);
-        arena_fini(&arena);
+        keys_one_end(&k);
     }
 }
 
@@ -246,45 +261,36 @@ static void test_the_rest_of_a_table_is_read_again(void **state) {
     const struct pystack_offsets *rows = pystack_offsets_all(&n);
     (void)state;
     for (size_t i = 0; i < n; i++) {
-        struct image img;
-        struct pystack_codes codes;
-        struct arena arena;
+        struct keys_one k;
         struct pystack_code_key key;
         if (rows[i].line_style != PYSTACK_LINE_LOCATIONS)
             continue;
-        image_init(&img, &rows[i]);
-        uint64_t addr = image_code(&img, "function", "/job/module.py", 1, LONG_UNITS, 2);
-        (void)image_alloc(&img, 512); /* more than is read of an object */
-        struct pystack_reader r = {.off = rows[i]};
-        mem_init_buffer(&r.mem, img.bytes, img.used, IMAGE_BASE);
-        arena_init(&arena, 65536);
-        assert_int_equal(pystack_codes_init(&codes), 0);
-        pystack_codes_begin(&codes, &arena);
-        uint64_t began = codes.now_ns, reads = r.mem.reads;
-        struct pystack_code *code = pystack_codes_get(&codes, &r, addr);
+        keys_one_begin(&k, &rows[i], LONG_UNITS);
+        pystack_codes_begin(&k.codes, &k.arena);
+        uint64_t began = k.codes.now_ns, reads = k.r.mem.reads;
+        struct pystack_code *code = pystack_codes_get(&k.codes, &k.r, k.addr);
         assert_non_null(code);
-        reads = r.mem.reads - reads;
-        assert_int_equal(pystack_codes_read_key(&r, addr, &key), 0);
+        reads = k.r.mem.reads - reads;
+        assert_int_equal(pystack_codes_read_key(&k.r, k.addr, &key), 0);
         assert_true(key.table_print.length > PYSTACK_CODE_PRINT);
         for (unsigned second = 3; second < 30; second += 9) {
-            uint64_t before = r.mem.reads;
-            pystack_codes_begin(&codes, &arena);
-            codes.now_ns = began + second * CLOCK_NS_PER_S;
-            assert_ptr_equal(pystack_codes_get(&codes, &r, addr), code);
-            assert_in_range(r.mem.reads - before, 1, reads / 2);
+            uint64_t before = k.r.mem.reads;
+            pystack_codes_begin(&k.codes, &k.arena);
+            k.codes.now_ns = began + second * CLOCK_NS_PER_S;
+            assert_ptr_equal(pystack_codes_get(&k.codes, &k.r, k.addr), code);
+            assert_in_range(k.r.mem.reads - before, 1, reads / 2);
         }
-        assert_int_equal(pystack_code_line(&codes, code, &r, 2 * (LONG_UNITS - 1)), 1);
-        uint8_t *last =
-            img.bytes + (key.table + (uint64_t)rows[i].bytes_data + key.table_print.length - 1 - IMAGE_BASE);
+        assert_int_equal(pystack_code_line(&k.codes, code, &k.r, 2 * (LONG_UNITS - 1)), 1);
+        uint8_t *last = k.img.bytes +
+                        (key.table + (uint64_t)rows[i].bytes_data + key.table_print.length - 1 - IMAGE_BASE);
         assert_int_equal(*last, 0);
         *last = 2; /* one line further */
-        pystack_codes_begin(&codes, &arena);
-        codes.now_ns = began + 60 * CLOCK_NS_PER_S;
-        code = pystack_codes_get(&codes, &r, addr);
+        pystack_codes_begin(&k.codes, &k.arena);
+        k.codes.now_ns = began + 60 * CLOCK_NS_PER_S;
+        code = pystack_codes_get(&k.codes, &k.r, k.addr);
         assert_non_null(code);
-        assert_int_equal(pystack_code_line(&codes, code, &r, 2 * (LONG_UNITS - 1)), 2);
-        pystack_codes_fini(&codes);
-        arena_fini(&arena);
+        assert_int_equal(pystack_code_line(&k.codes, code, &k.r, 2 * (LONG_UNITS - 1)), 2);
+        keys_one_end(&k);
     }
 }
 

@@ -389,6 +389,12 @@ static void check_resident(struct fixture *f, const struct pystack_offsets *off)
         }
     }
 
+    /* The GIL's own words show for an instant the holder before. */
+    attached_with = 0;
+    f->self.attached = attached;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    assert_int_equal(f->self.gil_state, MODEL_GIL_NONE);
+
     /* Not where it may go away: the thread state, the GIL, or the collector's flag. */
     f->self.attached = 0;
     const uint64_t parts[] = {f->py.tstate, f->self.gil, f->self.gc};
