@@ -7,6 +7,7 @@ import os
 import pwd
 import re
 import sqlite3
+import statistics
 import subprocess
 import time
 import uuid
@@ -501,23 +502,23 @@ def test_lines_that_wait_for_the_gpu(target, probing, ptrace, driver, cuda, torc
         hits = rf"a copy from the GPU, called by count_hits (sync_{how}.py:{line_of('COUNT HITS')})"
 
         def look():
-            """By how much the share that is said is off."""
+            """By how many percent the share that is said is off, and the length of a step; whether the longer wait is named first."""
             text = wait_until(said, 90, f"SYNC, with a driver that waits by {how}")
             found = re.fullmatch(r"(\d+) % of the time the training waits for the GPU, ([\d.]+) ms of a step of ([\d.]+) ms, in (.*), and in (.*), "
                                  r"while GPU 0 is busy 50 % of the time", text)
             assert found, text
             *lines, true_ms = waited(log, since[-1])  # 30 and 14 ms of some 52, on a quiet machine
-            # ten samples a second for ten seconds, at most
-            assert found.group(4, 5) == (loss, hits) if lines[0] > lines[1] + 28 else sorted(found.group(4, 5)) == sorted((loss, hits)), (text, lines)
+            assert set(found.group(4, 5)) == {loss, hits}, (text, lines)
             share, lost_ms, step_ms = map(float, found.group(1, 2, 3))
             assert abs(lost_ms / step_ms - share / 100) <= 0.02, (text, lines)
-            assert 0.8 * true_ms <= step_ms <= 1.2 * true_ms, (text, true_ms)
-            return share - sum(lines)
+            return share - sum(lines), 100 * step_ms / true_ms - 100, found[4] == loss or lines[0] < lines[1] + 28
 
-        off = [look()]
-        if abs(off[0]) > 20:  # on a busy machine there are fewer samples
-            off += [look() for _ in range(3)]
-        assert abs(sum(off) / len(off)) <= 20, (off, last)
+        looks = [look()]
+        # ten samples a second for ten seconds, at most; on a busy machine there are fewer, and steps are not all as long
+        if max(map(abs, looks[0][:2])) > 20 or not looks[0][2]:
+            looks += [look() for _ in range(3)]
+        share, length, first = map(statistics.mean, zip(*looks))
+        assert abs(share) <= 20 and abs(length) <= 20 and first >= 0.75, (looks, last)
         job.end()
 
 
