@@ -10,7 +10,7 @@ Parts:
   peers   1, 10 and 160 threads, idle ones with stacks of 3 and of 20 frames, one busy with Python or with torch, 100 Hz: agent, client,
           handlers and their delivery against each other sampler, in random order in each round, on one job at a time. Ours with a
           budget so wide that the rate that was asked for is kept: a cost is compared at the same number of samples. `exact_250` is 250
-          a second, beside samplers that cannot be slower. `as_shipped` is 100 with the usual budget of 1 %, where fewer samples are
+          a second, the most that timers give, beside `austin 1ms`, which is as fast as it can. `as_shipped` is 100 with the usual budget of 1 %, where fewer samples are
           taken on a machine that is slow; kept_hz is the rate that was kept. A ratio is the median of those of all rounds, with an
           interval by resampling them. The other samplers are those of BUILD/bench-venv (tools/bench_peers.sh) and of PATH,
           profiling.sampling where --python has it (3.15), and what --peer NAME=PATH names: NAME begins with that of a row of PEERS
@@ -209,6 +209,7 @@ OURS = {  # name: mode, budget, rate
 # name: program, its arguments, how it says at its end how many samples it took, whether those are of each thread
 PEERS = {
     "austin": ("austin", "-i 10ms -x {seconds} -o {out} -p {pid}", r"Error rate\D*\d+/(\d+)", True),
+    "austin 1ms": ("austin", "-i 1ms -x {seconds} -o {out} -p {pid}", r"Error rate\D*\d+/(\d+)", True),
     "py-spy": ("py-spy", "record -r {hz} -d {seconds} -f raw -o {out} -p {pid}", r"Samples: (\d+)", False),
     "py-spy nonblocking": ("py-spy", "record --nonblocking -r {hz} -d {seconds} -f raw -o {out} -p {pid}", r"Samples: (\d+)", False),
     "profiling.sampling": (PYTHON, "-m profiling.sampling attach -a -r {hz} -d {seconds} --collapsed -o {out} {pid}",

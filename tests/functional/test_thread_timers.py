@@ -82,6 +82,38 @@ def test_the_sampler_sleeps_between_samples(job):
     assert woke < 100
 
 
+NEW = """
+import itertools
+def hot_for(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        hot_inner()
+def renew():
+    for i in itertools.count():
+        hot_for(0.017)
+        made = {}
+        exec(f"def new_{i}(): hot_for(0.003)", globals(), made)
+        made.popitem()[1]()
+"""
+
+
+def test_a_little_new_code_does_not_wake_the_sampler(job):
+    """A job of many functions has always some that no sample has shown yet; a part of its samples wanted ten drains a second."""
+    j = job()
+    define_in(j, NEW)
+    j.do("spawn('renew', renew)")
+    with Client(j.start()) as client:
+        watch = Watch(client, 100)
+        had = len(watch.of("renew", 300))
+        sampler = j.agent_threads()["probing-smp"]
+        began, before = time.monotonic(), switches(j.pid, sampler)
+        seen = watch.of("renew", had + 500)[had:]
+        woke = (switches(j.pid, sampler) - before) / (time.monotonic() - began)
+    new = [frame for s in seen for frame in s["frames"] if frame.startswith("new_")]
+    assert len(new) > 0.05 * len(seen) and len(set(new)) > len(new) / 2
+    assert woke < 5
+
+
 SUB = """
 try:
     import _interpreters as interpreters

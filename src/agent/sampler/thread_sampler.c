@@ -44,7 +44,9 @@
 #define THREAD_SAMPLER_CROWDED_NS (125 * CLOCK_NS_PER_MS)
 /* if a thread is on a CPU and off it, for its stacks when it is off, */
 #define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
-/* at first, while code is new, which each copy describes until it was seen, or threads come and go, */
+/* at first, while such a part of the copies has new code, which they describe until it was seen, or
+ * threads come and go, */
+#define THREAD_SAMPLER_NEW 0.25
 #define THREAD_SAMPLER_BUSY_NS (50 * CLOCK_NS_PER_MS)
 /* and while a thread that runs has no timer yet */
 #define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
@@ -705,7 +707,8 @@ static void thread_sampler_take_record(void *arg, const struct pystack_self_resu
     p->total_retried += copy->end == PYSTACK_SELF_BROKEN;
     if (copy->end == PYSTACK_SELF_GONE)
         p->listed_ns = 0;
-    p->undescribed |= copy->n_keys > 0;
+    p->n_copies++;
+    p->n_describing += copy->n_keys > 0;
     /* without frames: the others stand for its time */
     if (copy->end == PYSTACK_SELF_BROKEN || copy->end == PYSTACK_SELF_GONE ||
         copy->end == PYSTACK_SELF_REFUSED || thread_sampler_decode_record(w, copy) != 0)
@@ -980,7 +983,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
     p->drained_ns = now;
     p->epoch_s = clock_mono_to_epoch_s();
     p->drain_ns = p->batch_ns < THREAD_SAMPLER_CALM_NS ? p->batch_ns : THREAD_SAMPLER_CALM_NS;
-    p->undescribed = p->crowded = false;
+    p->n_copies = p->n_describing = 0;
+    p->crowded = false;
     for (size_t i = 0; i < p->n_threads; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
         t->cells = -1;
@@ -1001,8 +1005,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
         }
         t->cpu_ns = t->cpu_now_ns;
     }
-    if ((is_first || p->undescribed || thread_sampler_is_restless(p, now)) &&
-        p->drain_ns > THREAD_SAMPLER_BUSY_NS)
+    bool is_new = (double)p->n_describing > THREAD_SAMPLER_NEW * (double)p->n_copies;
+    if ((is_first || is_new || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
         p->drain_ns = THREAD_SAMPLER_BUSY_NS;
     if (p->crowded && p->drain_ns > THREAD_SAMPLER_CROWDED_NS)
         p->drain_ns = THREAD_SAMPLER_CROWDED_NS;

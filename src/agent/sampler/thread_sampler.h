@@ -133,7 +133,8 @@ struct thread_sampler {
     size_t n_states, cap_states;
     struct thread_sampler_cell *cells; /* threads that ran x ticks, of one drain */
     size_t cap_cells;
-    bool undescribed; /* a copy had code that was not known */
+    /* in this drain: copies by timers, and those with code that was not known */
+    size_t n_copies, n_describing;
     bool crowded;     /* a thread's copies used more than half of their room */
     bool native;      /* native frames are collected too: */
     bool native_sent; /* unmerged, for clients that can merge them */
