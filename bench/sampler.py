@@ -10,15 +10,16 @@ Parts:
   peers   1, 10 and 160 threads, idle ones with stacks of 3 and of 20 frames, one busy with Python or with torch, 100 Hz: agent, client,
           handlers and their delivery against each other sampler, in random order in each round, on one job at a time. Ours with a
           budget so wide that the rate that was asked for is kept: a cost is compared at the same number of samples. `exact_250` is 250
-          a second, the most that timers give, beside `austin 1ms`, which is as fast as it can. `as_shipped` is 100 with the usual budget of 1 %, where fewer samples are
-          taken on a machine that is slow; kept_hz is the rate that was kept. A ratio is the median of those of all rounds, with an
-          interval by resampling them. The other samplers are those of BUILD/bench-venv (tools/bench_peers.sh) and of PATH,
+          a second, beside samplers that are faster, as `austin 1ms`. `as_shipped` is 100 with the usual budget of 1 %, where fewer
+          samples are taken on a machine that is slow; kept_hz is the rate that was kept. A ratio is the median of those of all rounds,
+          with an interval by resampling them. The other samplers are those of BUILD/bench-venv (tools/bench_peers.sh) and of PATH,
           profiling.sampling where --python has it (3.15), and what --peer NAME=PATH names: NAME begins with that of a row of PEERS
           ("austin 4=/opt/austin4/bin/austin")
   wakeups how often each thread of the agent and of probing-top wakes up, and what that costs, on a job that sleeps: with nobody
           connected, and with probing-top's first screen
   idle    20 and 200 idle threads, in turn: agent and client, at the full rate too
-  train   examples/train.py in windows with and without sampling (when torch is there), pinned and not
+  training  examples/train.py (when torch is there): agent, client and handlers as shipped
+  train   the same, without evaluations and workers, in windows with and without sampling, pinned and not
   many    a job of 160 threads, half of them native, in such windows
 
 A pair of windows takes 2 * (--window + 0.3) seconds and is made --pairs times, for train twice as many (pinned and not): 100 pairs of one
@@ -34,6 +35,7 @@ machine with other work on it). A budget without a figure (a tool or torch is ab
 """
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import os
@@ -55,7 +57,7 @@ import pseudo_terminal  # noqa: E402
 import switch  # noqa: E402
 import windows  # noqa: E402
 
-PARTS = ("tick", "peers", "wakeups", "idle", "train", "many")
+PARTS = ("tick", "peers", "wakeups", "idle", "training", "train", "many")
 HZ = 100
 PYTHON = "--python"  # the program of a peer that is a module of the job's own Python
 WIDE_PCT = 50  # a budget that never stretches an interval
@@ -227,7 +229,7 @@ def find_peers(args):
         name, _, path = text.partition("=")
         if name.partition(" ")[0] not in PEERS or not path:
             raise SystemExit(f"sampler: --peer is NAME=PATH, and NAME begins with one of {', '.join(PEERS)}")
-        places[name] = path
+        places.update(dict.fromkeys([name, *(row for row in PEERS if row.startswith(f"{name} "))], path))
     found = {}
     for name, program in places.items():
         question = ["--version"]
@@ -264,7 +266,8 @@ def edge(args, pid):
 
 
 def run_ours(args, job, threads, seconds, mode, budget_pct=WIDE_PCT, hz=HZ):
-    """Agent, client and handlers in percent of a core, and what the agent says of itself."""
+    """Agent, client and handlers in percent of a core, and what the agent says of itself; that too of the rate kept, if there are other threads
+    than those that are counted (None)."""
     process = client(args.build, job.pid, seconds + LEAD_S + 3, mode, budget_pct, hz)
     time.sleep(LEAD_S)
     before, counted = edge(args, job.pid)
@@ -272,12 +275,13 @@ def run_ours(args, job, threads, seconds, mode, budget_pct=WIDE_PCT, hz=HZ):
     time.sleep(seconds)
     agent, own, elapsed = procs.agent_cpu(job.pid) - agent, procs.all_cpu(process.pid) - own, time.monotonic() - started
     after, counted_then = edge(args, job.pid)
+    kept = None if threads else status_of(args.build, job.pid)["kept_hz"]
     finish(process)
     samples, exact, torn, said, handlers = (b - a for a, b in zip(before, after))
     span = counted_then - counted
     agent_pct, client_pct, handlers_pct = 100 * agent / elapsed, 100 * own / elapsed, 100 * handlers / span
     return {"cost_pct": agent_pct + client_pct + handlers_pct, "agent_pct": agent_pct, "client_pct": client_pct, "handlers_pct": handlers_pct,
-            "kept_hz": samples / span / threads, "us_per_sample": 1e6 * said / samples if samples else None,
+            "kept_hz": samples / span / threads if threads else kept, "us_per_sample": 1e6 * said / samples if samples else None,
             "us_per_sample_measured": 1e4 * (agent_pct + handlers_pct) * span / samples if samples else None,
             "exact": exact, "torn": torn, "us_per_signal": 1e6 * handlers / exact if exact else None}
 
@@ -476,25 +480,43 @@ class Steps:
                 "cpu_ms_per_step": 1e3 * (cpu_then - cpu) / (steps_then - steps)}
 
 
-def part_train(args):
-    if not has_torch(args.torch_python):
-        return None
+@contextlib.contextmanager
+def training(args, *options):
+    """examples/train.py after its first steps, and those that it counts."""
     with tempfile.TemporaryDirectory() as scratch:
         counter = os.path.join(scratch, "steps")
-        job = subprocess.Popen([args.torch_python, os.path.join(ROOT, "examples", "train.py"), "--counter", counter,
-                                "--eval-every", "1000000", "--workers", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        job = subprocess.Popen([args.torch_python, os.path.join(ROOT, "examples", "train.py"), "--counter", counter, *options],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             steps, deadline = Steps(counter, job.pid), time.monotonic() + 120
             while steps.read() < 20 and time.monotonic() < deadline:
                 time.sleep(0.1)
-            sampling = switch.Switch(args.build, job.pid, HZ)
-            plain = steps.window(args.window)
-            sampled_window(sampling, True, lambda: steps.window(3))  # code is seen for the first time
-            keys = ("wall_ms_per_step", "cpu_ms_per_step")
-            return {"plain": {k: round(v, 3) for k, v in plain.items()}, "slower_pct": both_ways(args, job.pid, sampling, lambda: steps.window(args.window), keys)}
+            yield job, steps
         finally:
             job.kill()
             job.wait()
+
+
+def part_training(args):
+    if not has_torch(args.torch_python):
+        return None
+    with training(args) as (job, _):
+        inject(args.build, job.pid)
+        run_ours(args, job, None, 12, "exact", None)  # code is seen for the first time
+        rounds = [run_ours(args, job, None, args.seconds, "exact", None) for _ in range(args.rounds)]
+        return {**median_of(rounds), "all": [round(row["cost_pct"], 3) for row in rounds],
+                "interval_95": windows.interval([row["cost_pct"] for row in rounds])}
+
+
+def part_train(args):
+    if not has_torch(args.torch_python):
+        return None
+    with training(args, "--eval-every", "1000000", "--workers", "0") as (job, steps):
+        sampling = switch.Switch(args.build, job.pid, HZ)
+        plain = steps.window(args.window)
+        sampled_window(sampling, True, lambda: steps.window(3))  # code is seen for the first time
+        keys = ("wall_ms_per_step", "cpu_ms_per_step")
+        return {"plain": {k: round(v, 3) for k, v in plain.items()}, "slower_pct": both_ways(args, job.pid, sampling, lambda: steps.window(args.window), keys)}
 
 
 def many_window(job, seconds):
@@ -549,6 +571,7 @@ BUDGETS = (  # name, budget, where the figure is
     ("ten threads, one busy, idle stacks of 20 frames: cost of profiling.sampling's", 0.1,
      ("peers", "jobs", "python_10_deep", "exact_of_profiling.sampling", "median")),
     ("torch, one thread, as shipped: percent of a core", 0.3, ("peers", "jobs", "torch_1", "as_shipped", "cost_pct")),
+    ("training example, as shipped: percent of a core", 0.3, ("training", "cost_pct")),
     ("idle job, nobody connected: the agent, percent of a core", 0.03, ("wakeups", "nobody_all", "cpu_pct")),
     ("idle thread, us a tick at 100 Hz", 0.5, ("tick", "us_idle_thread", "100hz")),
     ("running thread-sample, us, handler and signal included", 6, ("tick", "us_running_thread", "all")),

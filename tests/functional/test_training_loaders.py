@@ -77,6 +77,48 @@ def test_several_loaders(training_job):  # noqa: F811
     assert len({row["loader"] for row in items}) == 1  # it stays from epoch to epoch
 
 
+LATER = """
+import os, sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+class First(Dataset):
+    def __len__(self): return 10**6
+    def __getitem__(self, i): return torch.ones(4)
+class Second(First): pass
+def run():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    first, second = iter(DataLoader(First())), None
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    while True:
+        model(next(first)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if os.path.exists(sys.argv[1]):
+            second = second or iter(DataLoader(Second()))
+            next(second)
+        time.sleep(0.02)
+run()
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_loader_that_comes_later(target, torch_python, probing, ptrace, tmp_path, wait_until):  # noqa: F811, ARG001
+    """While those that are known give all batches, others are searched for seldom; a batch of another one is noticed."""
+    job = target(LATER, tmp_path / "go", python=torch_python, env={"OMP_NUM_THREADS": "1"})
+    probing(str(job.pid), "inject").ok()
+
+    def batches():
+        """Of each loader, a row a second."""
+        asked = probing(str(job.pid), "query", "--format", "json", "SELECT dataset, batches FROM python.loaders ORDER BY timestamp").ok()
+        rows = asked.json()["rows"]
+        return {name: [row["batches"] for row in rows if row["dataset"] == name] for name in ("First", "Second")}
+    before = wait_until(lambda: (lambda seen: len(seen["First"]) >= 12 and seen)(batches()), 60, "12 rows of the first", 0.2)
+    (tmp_path / "go").touch()
+    seen = wait_until(lambda: (lambda seen: seen["Second"] and seen)(batches()), 90, "the second", 0.2)
+    assert not before["Second"] and all(before["First"][1:])
+    assert len(seen["First"]) - len(before["First"]) <= 15
+
+
 @pytest.mark.timeout(300)
 def test_a_loader_without_workers(training_job):  # noqa: F811
     job = training_job("transformer", "--workers", "0")

@@ -65,7 +65,10 @@ static void training_on_sample(void *arg, const struct record_samples *p, const 
  * the time of waiting for batches comes from torch's own operations (steps.h).
  */
 
-#define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S) /* between two searches, if some are known */
+/* between two searches, if some are known, */
+#define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S)
+/* and if these gave all batches that torch reports */
+#define TRAINING_FIND_SELDOM_NS (30 * CLOCK_NS_PER_S)
 #define TRAINING_LOADER_MANY "enumerate(DataLoader)#_MultiProcessing"
 
 static void training_note_fetch(struct training_loaders *l, const struct steps_span *s) {
@@ -82,7 +85,8 @@ static bool training_should_find_loaders(const struct training *t, uint64_t now_
     const struct training_loaders *l = &t->loaders;
     if (!t->record->facts.torch[0] || (t->reports && !l->used))
         return false;
-    return (l->n == 0 && l->used) || now_ns - l->found_ns >= TRAINING_FIND_NS;
+    return (l->n == 0 && l->used) ||
+           now_ns - l->found_ns >= (l->complete ? TRAINING_FIND_SELDOM_NS : TRAINING_FIND_NS);
 }
 
 static void training_find_loaders(struct training_loaders *l, struct pystack *ps) {
@@ -99,8 +103,9 @@ static void training_find_loaders(struct training_loaders *l, struct pystack *ps
 
 static int64_t training_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
 
-static void training_put_loader(const struct training *t, struct training_loader *known,
-                                const struct pystack_loader *l, size_t alike) {
+/* Returns the number of batches that it gave since the last reading; 0 if that is unknown. */
+static uint64_t training_put_loader(const struct training *t, struct training_loader *known,
+                                    const struct pystack_loader *l, size_t alike) {
     union ring_value v[RING_LOADERS_COUNT];
     const struct training_waits *w = &t->loaders.waits[l->processes];
     int64_t batches = known->yielded < 0 ? MODEL_UNKNOWN : l->yielded - known->yielded;
@@ -118,12 +123,14 @@ static void training_put_loader(const struct training *t, struct training_loader
     known->yielded = l->yielded;
     known->processes = l->processes;
     record_append(t->record, RING_LOADERS, v);
+    return batches > 0 ? (uint64_t)batches : 0;
 }
 
 static void training_read_loaders(struct training *t, struct pystack *ps, uint64_t now_ns) {
     struct training_loaders *l = &t->loaders;
     struct pystack_loader loader;
     size_t kept = 0, alike[2] = {0};
+    uint64_t given[2] = {0};
     bool processes;
     if (!ps)
         return;
@@ -140,10 +147,11 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
     kept = 0;
     for (size_t i = 0; i < l->n; i++)
         if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0) {
-            training_put_loader(t, &l->known[i], &loader, alike[loader.processes]);
+            given[loader.processes] += training_put_loader(t, &l->known[i], &loader, alike[loader.processes]);
             l->known[kept++] = l->known[i];
         }
     l->n = kept;
+    l->complete = t->reports && l->waits[0].n <= given[0] && l->waits[1].n <= given[1];
     memset(l->waits, 0, sizeof l->waits);
 }
 
