@@ -14,7 +14,7 @@ Parts:
           samples are taken on a machine that is slow; kept_hz is the rate that was kept. A ratio is the median of those of all rounds,
           with an interval by resampling them. The other samplers are those of BUILD/bench-venv (tools/bench_peers.sh) and of PATH,
           profiling.sampling where --python has it (3.15), and what --peer NAME=PATH names: NAME begins with that of a row of PEERS
-          ("austin 4=/opt/austin4/bin/austin")
+          ("austin 4=/opt/austin4/bin/austin"); that of a row stands for those that begin with it
   wakeups how often each thread of the agent and of probing-top wakes up, and what that costs, on a job that sleeps: with nobody
           connected, and with probing-top's first screen
   idle    20 and 200 idle threads, in turn: agent and client, at the full rate too
@@ -266,8 +266,8 @@ def edge(args, pid):
 
 
 def run_ours(args, job, threads, seconds, mode, budget_pct=WIDE_PCT, hz=HZ):
-    """Agent, client and handlers in percent of a core, and what the agent says of itself; that too of the rate kept, if there are other threads
-    than those that are counted (None)."""
+    """Agent, client and handlers in percent of a core, and the agent's own figures. The rate kept is that of `threads` Python threads; None: as the
+    agent reports it."""
     process = client(args.build, job.pid, seconds + LEAD_S + 3, mode, budget_pct, hz)
     time.sleep(LEAD_S)
     before, counted = edge(args, job.pid)

@@ -98,7 +98,7 @@ def renew():
 
 
 def test_a_little_new_code_does_not_wake_the_sampler(job):
-    """A job of many functions has always some that no sample has shown yet; a part of its samples wanted ten drains a second."""
+    """A job of many functions always has a few that no sample has shown yet: drains stay as rare as in other jobs."""
     j = job()
     define_in(j, NEW)
     j.do("spawn('renew', renew)")

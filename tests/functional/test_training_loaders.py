@@ -83,7 +83,11 @@ from torch.utils.data import DataLoader, Dataset
 class First(Dataset):
     def __len__(self): return 10**6
     def __getitem__(self, i): return torch.ones(4)
-class Second(First): pass
+class Second(First):
+    def __getitem__(self, i):
+        while sys.argv[2] == "hangs":
+            time.sleep(1)
+        return torch.ones(4)
 def run():
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
@@ -102,9 +106,10 @@ run()
 
 
 @pytest.mark.timeout(300)
-def test_a_loader_that_comes_later(target, torch_python, probing, ptrace, tmp_path, wait_until):  # noqa: F811, ARG001
-    """While those that are known give all batches, others are searched for seldom; a batch of another one is noticed."""
-    job = target(LATER, tmp_path / "go", python=torch_python, env={"OMP_NUM_THREADS": "1"})
+@pytest.mark.parametrize("how", ["goes on", "hangs"])
+def test_a_loader_that_comes_later(how, target, torch_python, probing, ptrace, tmp_path, wait_until):  # noqa: F811, ARG001
+    """While the known iterators give all batches, others are searched for seldom. A batch of another one is noticed, and that none comes."""
+    job = target(LATER, tmp_path / "go", how, python=torch_python, env={"OMP_NUM_THREADS": "1"})
     probing(str(job.pid), "inject").ok()
 
     def batches():

@@ -44,9 +44,8 @@
 #define THREAD_SAMPLER_CROWDED_NS (125 * CLOCK_NS_PER_MS)
 /* if a thread is on a CPU and off it, for its stacks when it is off, */
 #define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
-/* at first, while such a part of the copies has new code, which they describe until it was seen, or
- * threads come and go, */
-#define THREAD_SAMPLER_NEW 0.25
+/* at first, if threads come and go, or if more than this share of the copies describes new code, */
+#define THREAD_SAMPLER_NEW_SHARE 0.25
 #define THREAD_SAMPLER_BUSY_NS (50 * CLOCK_NS_PER_MS)
 /* and while a thread that runs has no timer yet */
 #define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
@@ -1005,8 +1004,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
         }
         t->cpu_ns = t->cpu_now_ns;
     }
-    bool is_new = (double)p->n_describing > THREAD_SAMPLER_NEW * (double)p->n_copies;
-    if ((is_first || is_new || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
+    bool learns = (double)p->n_describing > THREAD_SAMPLER_NEW_SHARE * (double)p->n_copies;
+    if ((is_first || learns || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
         p->drain_ns = THREAD_SAMPLER_BUSY_NS;
     if (p->crowded && p->drain_ns > THREAD_SAMPLER_CROWDED_NS)
         p->drain_ns = THREAD_SAMPLER_CROWDED_NS;

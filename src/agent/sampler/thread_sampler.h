@@ -133,7 +133,7 @@ struct thread_sampler {
     size_t n_states, cap_states;
     struct thread_sampler_cell *cells; /* threads that ran x ticks, of one drain */
     size_t cap_cells;
-    /* in this drain: copies by timers, and those with code that was not known */
+    /* of the present drain: copies by timers, and how many of them describe new code */
     size_t n_copies, n_describing;
     bool crowded;     /* a thread's copies used more than half of their room */
     bool native;      /* native frames are collected too: */

@@ -65,9 +65,9 @@ static void training_on_sample(void *arg, const struct record_samples *p, const 
  * the time of waiting for batches comes from torch's own operations (steps.h).
  */
 
-/* between two searches, if some are known, */
+/* between two searches, if an iterator is known, */
 #define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S)
-/* and if these gave all batches that torch reports */
+/* and while the known iterators give all batches that torch reports */
 #define TRAINING_FIND_SELDOM_NS (30 * CLOCK_NS_PER_S)
 #define TRAINING_LOADER_MANY "enumerate(DataLoader)#_MultiProcessing"
 
@@ -151,7 +151,9 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
             l->known[kept++] = l->known[i];
         }
     l->n = kept;
-    l->complete = t->reports && l->waits[0].n <= given[0] && l->waits[1].n <= given[1];
+    /* If no batch comes, it may be the first one of an iterator that is not known. */
+    l->complete =
+        t->reports && given[0] + given[1] > 0 && l->waits[0].n <= given[0] && l->waits[1].n <= given[1];
     memset(l->waits, 0, sizeof l->waits);
 }
 

@@ -49,8 +49,8 @@ struct training_loaders {
     struct training_loader known[PYSTACK_LOADERS];
     size_t n;
     uint64_t found_ns; /* when they were searched for */
-    bool used;         /* batches were fetched since the agent's start, */
-    bool complete;     /* and in the last second no more than the known ones gave */
+    bool used;         /* batches were fetched since the agent's start */
+    bool complete;     /* the known iterators gave all batches of the last second, and there were some */
     /* in this second, for loaders without and with worker processes */
     struct training_waits waits[2];
 };
